@@ -98,7 +98,7 @@ impl Breaker {
         }
     }
 
-    /// Whether an attempt may begin now. Of a half-open breaker one may, until its result is told.
+    /// Whether an attempt may start now. A half-open breaker lets one attempt through until its result is reported.
     pub fn try_pass(&mut self, limits: &BreakerLimits, now_ms: u64) -> bool {
         match self.phase(limits, now_ms) {
             BreakerPhase::Closed | BreakerPhase::Degraded => true,

@@ -78,7 +78,7 @@ kinds! {
     StorageUnavailable "storage_unavailable" 503 "server_error" "A data file cannot be read or written.";
 }
 
-/// Whose fault it is.
+/// The party that caused the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     Client,

@@ -1,61 +1,62 @@
-//! A node's part of a limit that several nodes hold together: what it may use before it asks again.
+//! A node's lease on a limit that several nodes share: the amount that the node may use before it asks the shared store
+//! again.
 //!
-//! The store that the nodes share knows of each node what it has used of a limit in a window, and up to where it may go
-//! (its *ceiling*). The ceilings together never pass the limit, so a node lets requests through up to its own without asking.
-//! Both are totals of the window rather than differences: told twice they count once, and a store that was emptied is told
-//! them anew.
+//! For each node and window the shared store knows the amount used and the total that the node may reach (its
+//! *ceiling*). The ceilings together never exceed the limit, so a node admits requests up to its own ceiling without
+//! asking. Both values are totals of the window and not differences, so a repeated report counts once, and an emptied
+//! store gets the totals again.
 //!
 //! ```text
-//! used by A | leased to A |  pool: nobody's yet  | leased to B | used by B
-//! ----------------------->|                      |<-----------------------
-//!            ceiling of A                          ceiling of B
+//!  used by A | leased to A |      free pool       | leased to B | used by B
+//!  ----------------------->|                      |<-----------------------
+//!             ceiling of A                          ceiling of B
 //! ```
 //!
-//! A lease is sized by the rate of use, and no grant is more than half a fair part of the pool: towards the end of a limit
-//! leases shrink to the requests that wait for them, each of which is then decided exactly.
+//! The size of a lease follows the rate of use, and no grant exceeds half of an equal share of the pool. Near the end
+//! of a limit, leases shrink to the requests that wait for them, so each of those is decided exactly.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A lease is to last this long at the present rate.
+/// A lease should last this long at the current rate.
 const HORIZON_MS: u64 = 20_000;
-/// A lease is to last for this many requests like the last one, at least.
+/// A lease should last for at least this many requests of the size of the last one.
 const REQUESTS_AHEAD: u64 = 128;
-/// Room that was not used for this long is given back, where others may soon want it.
+/// Capacity that was not used for this long is returned if other nodes may soon need it.
 pub const IDLE_MS: u64 = 1_000;
-/// A limit is scarce, so that others may soon want room, where less than this part of it is nobody's. Else room is kept for some
-/// time, so that who calls seldom does not ask the store for each call.
+/// A limit is scarce when less than this fraction of it is free. Only then is idle capacity returned early. Otherwise
+/// the node keeps it longer, so that infrequent callers do not cause a store request for each call.
 const SCARCE_PARTS: u64 = 2;
-/// A top-up comes no sooner after the last answer, where nobody waits for it.
+/// The minimum time between the store's last answer and a top-up that no request waits for.
 const REST_MS: u64 = 50;
-/// For so long an answer of the store is taken for the present where it says that there is no room.
+/// An answer that reports no free capacity is considered current for this long.
 const FRESH_MS: u64 = 200;
-/// A lease with no more than this part of its last grant is topped up before it ends: one of a single request at once, so that
-/// the next need not wait.
+/// A lease is topped up early when no more than this fraction of its last grant is left. A lease for a single request
+/// is topped up at once, so that the next request need not wait.
 const LOW_PARTS: u64 = 4;
 
-/// Where the store cannot be asked.
+/// How a node decides while the shared store is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreLoss {
-    /// Each node goes on with its fair part.
+    /// Each node continues with its share of the limit.
     #[default]
     FairShare,
-    /// Requests under the limit are refused.
+    /// Requests with a limit are refused.
     Refuse,
 }
 
 /// The settings and state that all leases of one node share.
 #[derive(Debug)]
 pub struct LeaseTerms {
-    /// A lease whose holder was not heard of for so long is over.
+    /// A lease expires when its holder has not reported for this long.
     pub ttl_ms: u64,
     pub on_loss: StoreLoss,
     is_lost: AtomicBool,
     nodes: AtomicU64,
     now_ms: AtomicU64,
-    /// A lease is low, so that the store should be asked soon.
+    /// A lease is low, so the store should be asked soon.
     is_low: AtomicBool,
-    /// The node ends, and gives back what it does not use.
+    /// The node is shutting down and returns what it does not use.
     is_leaving: AtomicBool,
 }
 
@@ -65,7 +66,7 @@ impl LeaseTerms {
         Self {
             ttl_ms,
             on_loss,
-            // Until it has answered once.
+            // True until the store has answered once.
             is_lost: AtomicBool::new(true),
             nodes: AtomicU64::new(1),
             now_ms: AtomicU64::new(0),
@@ -74,12 +75,12 @@ impl LeaseTerms {
         }
     }
 
-    /// From here on nothing is leased any more.
+    /// Marks the node as shutting down. From now on it leases nothing.
     pub fn leave(&self) {
         self.is_leaving.store(true, Ordering::Release);
     }
 
-    /// The latest look at the monotonic clock.
+    /// Stores the latest reading of the monotonic clock.
     pub fn note_time(&self, now_ms: u64) {
         self.now_ms.fetch_max(now_ms, Ordering::Relaxed);
     }
@@ -92,7 +93,7 @@ impl LeaseTerms {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// How many nodes are there, this one too.
+    /// Sets the number of nodes, including this one.
     pub fn set_nodes(&self, nodes: u64) {
         self.nodes.store(nodes.max(1), Ordering::Relaxed);
     }
@@ -101,7 +102,7 @@ impl LeaseTerms {
         self.nodes.load(Ordering::Relaxed)
     }
 
-    /// Whether a lease got low since this was asked before.
+    /// Whether a lease became low since the last call.
     pub fn take_low(&self) -> bool {
         self.is_low.load(Ordering::Relaxed) && self.is_low.swap(false, Ordering::AcqRel)
     }
@@ -111,19 +112,19 @@ impl LeaseTerms {
     }
 }
 
-/// Whether there is room under a lease.
+/// Whether a lease has capacity for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     Enough,
-    /// The store must be asked; that somebody waits is noted.
+    /// The store must be asked. The waiting amount is recorded.
     Ask,
-    /// The limit has none left.
+    /// The limit is exhausted.
     Full,
-    /// The store cannot be asked, and nothing may be let through without it.
+    /// The store is unavailable, and nothing may be admitted without it.
     Lost,
 }
 
-/// The use of a limit by this node: what is used, and what requests under way may use at most.
+/// The use of a limit by this node: the amount used, and the maximum that running requests may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodeUse {
     pub used: u64,
@@ -137,68 +138,69 @@ impl NodeUse {
     }
 }
 
-/// A node's report to the store of one limit in one window, and the room that it asks for.
+/// A node's report to the store for one limit in one window, with the capacity that it requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseClaim {
     pub used: u64,
-    /// The node has used so much, may yet for requests under way, or was granted it.
+    /// The minimum ceiling: the amount used, reserved for running requests or already granted.
     pub floor: u64,
-    /// Requests wait for so much.
+    /// The amount that waiting requests need.
     pub need: u64,
-    /// A good lease above the floor.
+    /// The amount above the floor that makes a lease of the desired size.
     pub want: u64,
 }
 
 /// The store's answer for one limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseGrant {
-    /// Used and held together may come to this.
+    /// The maximum of used and reserved together.
     pub ceiling: u64,
     /// Used by or leased to other nodes.
     pub others: u64,
     /// Used by other nodes.
     pub others_used: u64,
-    /// Of `others`, what nodes had that are not heard of any more.
+    /// The part of `others` that belongs to nodes that no longer report.
     pub orphaned: u64,
 }
 
-/// Sums of use by node, each with whether that node is known to have ended.
+/// Use by node, each with whether that node is known to have stopped.
 pub type UseByNode = Vec<(String, u64, bool)>;
 
-/// This node's part of one limit in the present window.
+/// This node's lease on one limit in the current window.
 #[derive(Debug, Default)]
 pub struct Lease {
     ceiling: u64,
-    /// Monotonic; a lease is good until then.
+    /// When the lease expires, on the monotonic clock.
     valid_until_ms: u64,
     grant: Option<LeaseGrant>,
-    /// Monotonic.
+    /// When the store last answered, on the monotonic clock.
     answered_ms: u64,
     asked_ms: u64,
     used_when_asked: u64,
-    /// Of the last grant, above what was taken then.
+    /// The part of the last grant that was unused when it arrived.
     granted: u64,
-    /// Units for each second, of late.
+    /// The recent rate of use, in units per second.
     rate: f64,
     wanted: Cell<u64>,
     last_amount: Cell<u64>,
-    /// A request was refused that is larger than the room here, which others may have a use for.
+    /// A request was refused because it is larger than the capacity left here. Other nodes may be able to use that
+    /// capacity.
     is_too_little: Cell<bool>,
     used_at_ms: Cell<u64>,
-    /// The use from before the store began to count, once it is known and until the store has it.
+    /// The use before the store began to count, from when it is known until the store has it.
     pub past: Option<UseByNode>,
-    /// Monotonic: when control was asked last what nodes that have ended used.
+    /// When the control plane was last asked for the use of stopped nodes, on the monotonic clock.
     pub(crate) asked_orphans_ms: u64,
 }
 
 impl Lease {
-    /// One whose past is known, or is not.
+    /// A lease with the earlier use, if it is known.
     #[must_use]
     pub fn with_past(past: Option<UseByNode>) -> Self {
         Self { past, ..Self::default() }
     }
 
-    /// Whether so much more fits. `is_exact`: nothing may be let through that the store has not granted.
+    /// Whether the amount fits. With `is_exact`, nothing is admitted that the store has not granted.
     pub fn room(&self, terms: &LeaseTerms, limit: u64, now: NodeUse, amount: u64, is_exact: bool) -> Room {
         let now_ms = terms.now_ms();
         let taken = now.taken();
@@ -218,7 +220,7 @@ impl Lease {
         if let Some(grant) = self.grant {
             let is_spent = grant.others_used.saturating_add(now.used) >= limit;
             let is_fresh = now_ms < self.answered_ms + FRESH_MS;
-            // What the pool had is somebody's now, or too little.
+            // The pool has since been leased to other nodes, or is too small.
             if is_spent || (is_fresh && !fits(limit.saturating_sub(grant.others))) {
                 if taken < ceiling {
                     self.is_too_little.set(true);
@@ -231,15 +233,16 @@ impl Lease {
         Room::Ask
     }
 
-    /// Takes note of what a request has used: one may use more than it was given room for.
+    /// Records the actual use of a request, which may exceed what was reserved for it.
     pub fn note_use(&self, terms: &LeaseTerms, limit: u64, now: NodeUse) {
         if !terms.is_lost() && self.is_overdrawn(limit, now) {
             terms.is_low.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Without the store. Money goes no further than what was leased, and only while that is surely good; of anything else a
-    /// node adds its part of what was nobody's when it last heard, or of a whole new window.
+    /// Decides while the store is unavailable. A limit in money admits only what was leased, and only while the lease
+    /// is certainly valid. For any other limit the node also uses its share of the pool as last reported, or of a whole
+    /// new window.
     fn room_alone(&self, terms: &LeaseTerms, limit: u64, is_exact: bool, fits: impl Fn(u64) -> bool) -> Room {
         if terms.on_loss == StoreLoss::Refuse {
             return Room::Lost;
@@ -249,7 +252,7 @@ impl Lease {
         }
         let nodes = terms.nodes();
         let ceiling = if let Some(grant) = self.grant {
-            // Half, because others may have taken of it since.
+            // Half of the share, because other nodes may have used some of the pool since.
             let pool = limit.saturating_sub(grant.others).saturating_sub(self.ceiling);
             self.ceiling.saturating_add(pool / (2 * nodes))
         } else {
@@ -271,17 +274,18 @@ impl Lease {
         }
     }
 
-    /// Used, and used or leased, by other nodes as this one last heard.
+    /// The amounts used, and used or leased, by other nodes, as last reported.
     pub fn others(&self) -> (u64, u64) {
         self.grant.map_or((0, 0), |grant| (grant.others_used, grant.others))
     }
 
-    /// Whether nodes that are not heard of any more left room that is nobody's now.
+    /// Whether nodes that no longer report have left unused capacity.
     pub fn has_orphans(&self) -> bool {
         self.grant.is_some_and(|grant| grant.orphaned > 0)
     }
 
-    /// What to ask the store now; `None` where nothing is due. `is_all`: everything is told, to a store that has come back.
+    /// The claim to send to the store now; `None` if nothing is due. With `is_all`, everything is reported, because the
+    /// store has come back.
     pub fn claim(&mut self, terms: &LeaseTerms, limit: u64, now: NodeUse, is_all: bool) -> Option<LeaseClaim> {
         let now_ms = terms.now_ms();
         let need = self.wanted.get();
@@ -294,9 +298,9 @@ impl Lease {
         let is_unneeded = self.is_too_little.take() || is_leaving;
         let is_idle = unused > 0 && (is_unneeded || now_ms.saturating_sub(self.used_at_ms.get()) >= idle_ms);
         let is_low = !is_idle && self.granted > 0 && unused <= self.granted / LOW_PARTS && since_ms >= REST_MS;
-        // What is used needs no lease any more.
+        // Capacity that is already used needs no lease.
         let is_due = (unused > 0 || now.reserved > 0) && since_ms >= terms.ttl_ms / 3;
-        // Use that ended after the room was given back is told soon, too.
+        // Use that is recorded after the capacity was returned is also reported soon.
         let is_unsaid = now.used != self.used_when_asked
             && self.ceiling <= now.taken()
             && (since_ms >= IDLE_MS || self.is_overdrawn(limit, now));
@@ -318,14 +322,15 @@ impl Lease {
         (self.asked_ms, self.used_when_asked) = (now_ms, now.used);
         self.wanted.set(0);
         if is_idle && need == 0 {
-            // From here on it is not this node's.
+            // From now on this capacity belongs to the pool.
             self.ceiling = now.taken();
         }
         let floor = self.ceiling_at(now_ms).max(now.taken());
         Some(LeaseClaim { used: now.used, floor, need, want })
     }
 
-    /// More was used than was granted, and others could be given what is gone: the store should hear of it at once.
+    /// Whether the node used more than it was granted while little is free, so that the store needs a report at once to
+    /// stop it from granting the excess to others.
     fn is_overdrawn(&self, limit: u64, now: NodeUse) -> bool {
         now.taken() > self.ceiling && self.grant.is_some() && self.leaves_little(limit, now.taken())
     }
@@ -334,16 +339,16 @@ impl Lease {
         self.leaves_little(limit, self.ceiling)
     }
 
-    /// Whether little of the limit is nobody's where `own` is this node's.
+    /// Whether little of the limit is free if this node has `own`.
     fn leaves_little(&self, limit: u64, own: u64) -> bool {
         let free = |grant: LeaseGrant| limit.saturating_sub(grant.others).saturating_sub(own);
         self.grant.is_none_or(|grant| free(grant) < limit / SCARCE_PARTS)
     }
 
-    /// Takes the store's answer to a question that was asked at `asked_ms`.
+    /// Applies the store's answer to a request that was sent at `asked_ms`.
     pub fn take(&mut self, terms: &LeaseTerms, grant: LeaseGrant, now: NodeUse, asked_ms: u64) {
         self.ceiling = grant.ceiling;
-        // The store counts from when it heard, which was later.
+        // The store's clock for the lease started later, when the request arrived.
         self.valid_until_ms = asked_ms + terms.ttl_ms - terms.ttl_ms / 10;
         self.answered_ms = terms.now_ms();
         let unused = grant.ceiling.saturating_sub(now.taken());
@@ -351,7 +356,7 @@ impl Lease {
         self.grant = Some(grant);
     }
 
-    /// The store may have none of it any more: what is good goes on and is told again.
+    /// Reports everything again, because the store may have lost it. A valid lease stays valid.
     pub fn retell(&mut self) {
         self.asked_ms = 0;
     }
@@ -362,12 +367,14 @@ impl Lease {
     }
 }
 
-/// What the store does with a claim, as its script does it: kept here to be tested against many orders of events.
+/// The decision of the store about a claim, equal to the store's script. It is in Rust so that tests can try many
+/// orders of events.
 ///
-/// `others`: used, ceiling and whether the holder is still heard of, of every other node.
+/// `others` lists, for every other node, the amount used, the ceiling, and whether the node still reports.
 #[must_use]
 pub fn grant_lease(limit: u64, claim: LeaseClaim, others: &[(u64, u64, bool)], is_exact: bool) -> LeaseGrant {
-    // Of what lost nodes had and did not report a hundredth of the limit may be given to others; of money nothing.
+    // Up to a hundredth of the limit may be granted from unreported leases of lost nodes. For money it is
+    // nothing.
     let mut spare = if is_exact { 0 } else { limit / 100 };
     let (mut claimed, mut others_used, mut orphaned, mut nodes) = (0_u64, 0_u64, 0_u64, 1_u64);
     for &(used, ceiling, is_heard) in others {

@@ -1,4 +1,4 @@
-//! Tests of leases: nodes, and a store between them that can be lost, emptied and slow, in any order of events.
+//! Tests of leases: several nodes and a store that can be lost, emptied and slow, in any order of events.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ struct Node {
     is_dead: bool,
 }
 
-/// The store as its script has it: used, ceiling and the end of the lease, by node.
+/// The store as its script keeps it: used, ceiling and end of the lease, by node.
 #[derive(Default)]
 struct Store {
     reports: BTreeMap<usize, (u64, u64, u64)>,
@@ -51,7 +51,7 @@ impl World {
         self.nodes.iter().map(|node| node.now.used).sum()
     }
 
-    /// A node asks the store; whether it had to.
+    /// Lets a node ask the store. Returns whether it had to.
     fn sync(&mut self, at: usize) -> bool {
         let asked_ms = self.now_ms;
         let node = &mut self.nodes[at];
@@ -69,7 +69,7 @@ impl World {
         true
     }
 
-    /// A request that asks the store where it must; whether it was let through.
+    /// Runs a request that asks the store if it must. Returns whether it was admitted.
     fn hold(&mut self, at: usize, amount: u64) -> bool {
         for _ in 0..4 {
             let node = &mut self.nodes[at];
@@ -124,7 +124,7 @@ fn all_of_a_limit_can_be_used_whoever_is_asked() {
                 let_through += 1;
             } else {
                 refused += 1;
-                // What others have and do not use comes back.
+                // Unused capacity of other nodes is returned.
                 world.pass(IDLE_MS);
                 for each in 0..3 {
                     world.sync(each);
@@ -282,7 +282,7 @@ proptest! {
                     }
                 }
                 Event::Kill(at) => world.nodes[at].is_dead = true,
-                // The whole store goes and comes: what a limit that is not money may pass by then is said elsewhere.
+                // The whole store is lost and restored. Another test bounds the excess of limits that are not money.
                 Event::Lose(is_lost) if is_exact => world.nodes.iter().for_each(|node| node.terms.set_lost(is_lost)),
                 Event::Lose(_) => {}
             }

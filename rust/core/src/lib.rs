@@ -1,21 +1,32 @@
-//! What fairlead decides and counts: no I/O, no runtime, no Python.
+//! The decisions and counters of fairlead, without I/O, a runtime or Python.
 //!
-//! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] with [`tier`] (every route and who may pass),
-//! [`snapshot`] with [`group`] and [`access`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
-//! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`], [`session_lease`] and [`policy`] (who
-//! is calling, and may they), [`usage`], [`price`] and [`record`]
-//! (what a request came to), [`limit`], [`schedule`], [`ledger`] and [`lease`] (what keys may use, and have, on one node and on several), [`chaos`] (faults on purpose), [`strategy`] (which targets a combo
-//! tries, in which order), [`health`] with [`breaker`], [`cooldown`], [`quota`] and [`resilience`] (what is learnt of providers that
-//! fail), [`guardrail`] (what must not be said, either way), [`context`] (what of a conversation is sent), [`pace`] and [`provider_rate`] (what an operator
-//! lets one connection take, and what its provider tells of that), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
-//! [`secret`] (keys, hashes, sealing), [`jwt`], [`aws`] and [`service_account`] (credentials that are more than a header),
-//! [`signature`] (how webhooks are signed), [`host`] and [`egress`] (names, and where a connection may go), [`clock`].
+//! Read the modules in this order:
+//! - [`error`]: what can go wrong, and whose fault it is.
+//! - [`routes`] and [`tier`]: every route, and who may call it.
+//! - [`snapshot`], [`group`] and [`access`]: the configuration that decisions use.
+//! - [`dialect`] and [`model_name`]: the wire formats, and the canonical name of a model.
+//! - [`ip_filter`], [`principal`], [`sessions`], [`session_lease`] and [`policy`]: who is calling, from where, and what
+//!   they may do.
+//! - [`usage`], [`price`] and [`record`]: what a request used and cost.
+//! - [`limit`], [`schedule`], [`ledger`] and [`lease`]: the limits of keys and their use, on one node and on several.
+//! - [`chaos`]: fault injection.
+//! - [`strategy`]: which targets a combo tries, and in which order.
+//! - [`health`], [`breaker`], [`cooldown`], [`quota`] and [`resilience`]: the state of providers that fail.
+//! - [`guardrail`]: content that must not pass, in either direction.
+//! - [`context`]: which part of a conversation is sent.
+//! - [`pace`] and [`provider_rate`]: the rate limits of a connection, set by the operator or reported by the provider.
+//! - [`multipart`] and [`json`]: body readers that rebuild nothing.
+//! - [`secret`], [`jwt`], [`aws`] and [`service_account`]: keys, hashes, encryption, and credentials that need a
+//!   signature.
+//! - [`signature`]: webhook signatures.
+//! - [`host`] and [`egress`]: host names, and where a connection may go.
+//! - [`clock`]: the current time.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
 mod access;
-// The words of AWS: `aws::sign`, `aws::Keys`.
+// AWS names are qualified: `aws::sign`, `aws::Keys`.
 pub mod aws;
 mod breaker;
 mod chaos;
@@ -28,24 +39,24 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod group;
-// Its verbs and nouns are read with it: `guardrail::merge`, `guardrail::Action`.
+// Names are qualified: `guardrail::merge`, `guardrail::Action`.
 pub mod guardrail;
 mod health;
-// Functions on the text of a host: `host::name`, `host::is_loopback`.
+// Functions on the text of a host are qualified: `host::name`, `host::is_loopback`.
 pub mod host;
 mod ip_filter;
-// A reader has common words: `json::Value`, `json::Kind`, `json::as_str`.
+// Names are qualified because they are common: `json::Value`, `json::Kind`, `json::as_str`.
 pub mod json;
 mod jwt;
 mod lease;
 mod ledger;
 mod limit;
-// Functions on the text of a name: `model_name::canonical`, `model_name::address`.
+// Functions on the text of a name are qualified: `model_name::canonical`, `model_name::address`.
 pub mod model_name;
-// The words of a format: `multipart::Form`, `multipart::Part`, `multipart::Reader`.
+// Names are qualified: `multipart::Form`, `multipart::Part`, `multipart::Reader`.
 pub mod multipart;
 mod pace;
-// Questions to the rules of a key: `policy::admit_model`, `policy::sees_model`.
+// The rules of a key are qualified: `policy::admit_model`, `policy::sees_model`.
 pub mod policy;
 mod price;
 mod principal;
@@ -53,17 +64,17 @@ mod provider_rate;
 mod quota;
 mod record;
 mod resilience;
-// A table is asked: `routes::find`, `routes::all`, and a `routes::Match` has a `routes::Answer`.
+// The route table is qualified: `routes::find`, `routes::all`, `routes::Match`, `routes::Answer`.
 pub mod routes;
 mod schedule;
 mod secret;
 mod service_account;
 mod session_lease;
 mod sessions;
-// Of webhooks: `signature::sign`, `signature::verify`.
+// Webhook signatures are qualified: `signature::sign`, `signature::verify`.
 pub mod signature;
 mod snapshot;
-// A room of its own, whose words are common ones: `strategy::Facts`, `strategy::Rules`, `strategy::order`.
+// Names are qualified because they are common: `strategy::Facts`, `strategy::Rules`, `strategy::order`.
 pub mod strategy;
 mod tier;
 mod usage;

@@ -1,4 +1,4 @@
-//! A limit: so much of something in each period. Requests a minute, dollars a day and tokens a month are one thing.
+//! Limits: a maximum amount per period. Requests per minute, dollars per day and tokens per month are all limits.
 
 use crate::model_name;
 use jiff::civil::Date;
@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan as _};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a limit counts.
+/// The unit that a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitUnit {
@@ -17,21 +17,21 @@ pub enum LimitUnit {
     UsdMicros,
 }
 
-/// When counting starts anew; days, weeks and months are those of the limit's zone.
+/// The period after which counting restarts. Days, weeks and months follow the limit's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitPeriod {
-    /// Windows of this length, counted from 1970.
+    /// Windows of this length in seconds, counted from 1970.
     Seconds(u64),
-    /// From this minute of the day to the same of the next.
+    /// From this minute of the day to the same minute of the next day.
     Day(u16),
     /// From this minute of Monday.
     Week(u16),
-    /// From this minute of the first.
+    /// From this minute of the first day of the month.
     Month(u16),
 }
 
-/// To which requests a limit applies.
+/// Which requests a limit applies to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitScope {
@@ -41,19 +41,19 @@ pub enum LimitScope {
     Provider(String),
 }
 
-/// The group that sets a limit.
+/// The group that a limit belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Holder {
     pub id: String,
     pub name: String,
 }
 
-/// One limit of one key, or of one group of keys together.
+/// A limit of one key, or of all keys of a group together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Limit {
-    /// The limit's own id among the limits of its key and the groups of that.
+    /// The id of the limit, unique among the limits of a key and its groups.
     pub id: String,
-    /// The field that it was set with, for the caller to know it by.
+    /// The field that set the limit, for messages to the caller.
     pub name: String,
     pub unit: LimitUnit,
     pub amount: u64,
@@ -67,10 +67,9 @@ pub struct Limit {
     pub group: Option<Arc<Holder>>,
 }
 
-/// Whose days, weeks and months a limit counts by.
+/// The time zone of a limit's days, weeks and months.
 ///
-/// The zones are those of the IANA database that is built in. One that is not known there counts as UTC: a limit that
-/// cannot be read whole still holds.
+/// Zones come from the built-in IANA database. An unknown zone counts as UTC, so that the limit still applies.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub struct Zone(TimeZone);
@@ -88,7 +87,7 @@ impl From<String> for Zone {
 }
 
 impl Zone {
-    /// The zone with this IANA name.
+    /// Finds the zone with this IANA name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         if name == "UTC" {
@@ -98,26 +97,26 @@ impl Zone {
     }
 }
 
-/// A stretch of time, Unix milliseconds; the end does not belong to it.
+/// A time span in Unix milliseconds. The end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     pub starts_ms: u64,
     pub ends_ms: u64,
 }
 
-/// What serves a request, or may: one model of one provider.
+/// One model of one provider that serves a request or could serve it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Served<'a> {
     pub provider: &'a str,
-    /// The names before the slash under which the provider's models are called.
+    /// The prefixes, before the slash, under which the provider's models can be called.
     pub prefixes: &'a [String],
-    /// As the provider knows it.
+    /// The provider's own name of the model.
     pub upstream_model: &'a str,
 }
 
 impl Served<'_> {
-    /// Whether a limit's name means this model: with any of its prefixes, or without one. Whatever alias or combo led to it,
-    /// and in whatever case: a provider may take both for one.
+    /// Whether a limit's name means this model, with any of its prefixes or without one. The alias or combo that the
+    /// caller used does not matter. Case is ignored, because a provider may ignore it.
     pub fn is_model(&self, name: &str) -> bool {
         let own = model_name::without_folder(self.upstream_model);
         if own.is_empty() {
@@ -132,22 +131,23 @@ impl Served<'_> {
 }
 
 impl Limit {
-    /// Whether the limit counts the same thing, whatever its amount.
+    /// Whether both limits count the same requests, whatever their amounts.
     pub fn counts_like(&self, other: &Limit) -> bool {
         (self.unit, self.period, &self.scope, &self.zone) == (other.unit, other.period, &other.scope, &other.zone)
     }
 
-    /// The window that this moment is in.
+    /// The window that contains this time.
     pub fn window(&self, now_ms: u64) -> Window {
         self.period.window(&self.zone, now_ms)
     }
 
-    /// A request counts when it is let through; under a limit of one provider, once that one has been asked.
+    /// Whether a request counts as soon as it is admitted. A limit on one provider counts it only after that provider
+    /// was asked.
     pub fn is_counted_at_once(&self) -> bool {
         self.unit == LimitUnit::Requests && !matches!(self.scope, LimitScope::Provider(_))
     }
 
-    /// Whether a request for this model, as its caller named it, counts that was served so.
+    /// Whether the limit applies to a request for `model`, the caller's name for it, that was served this way.
     pub fn applies_to(&self, model: &str, served: &Served<'_>) -> bool {
         match &self.scope {
             LimitScope::All => true,
@@ -158,14 +158,14 @@ impl Limit {
 }
 
 impl LimitScope {
-    /// Whether it is the limit of the model that a caller names so. Callers may write a model's name in any case.
+    /// Whether this is a limit on the model that the caller named. Case is ignored.
     pub fn is_model(&self, named: &str) -> bool {
         matches!(self, Self::Model(name) if name.eq_ignore_ascii_case(named))
     }
 }
 
 impl LimitPeriod {
-    /// The window that this moment is in.
+    /// The window that contains this time.
     pub fn window(self, zone: &Zone, now_ms: u64) -> Window {
         match self {
             Self::Seconds(seconds) => {
@@ -177,8 +177,9 @@ impl LimitPeriod {
         }
     }
 
-    /// From `minute` of the first day of one stretch of the calendar to that of the next, as clocks in the zone show it. Where
-    /// they skip that minute the stretch begins with the first after it, where they show it twice with the earlier one.
+    /// The window from `minute` of the first day of a calendar period to that of the next period, in local time. If the
+    /// clocks skip that minute, the period begins at the first minute after it. If they repeat it, the period begins at
+    /// the earlier one.
     fn calendar_window(self, zone: &Zone, minute: u16, now_ms: u64) -> Window {
         let starts_of = |first: Date| {
             let minute_of_hour = i8::try_from(minute % 60).unwrap_or_default();
@@ -194,7 +195,7 @@ impl LimitPeriod {
             first = self.first_day(first.saturating_sub(1.day()));
         }
         let mut next = self.next_first_day(first);
-        // Clocks that are put back over midnight show the day before once more, and it has been over since.
+        // When clocks are set back over midnight, the previous day appears again, but its window has already ended.
         if starts_of(next) <= now_ms {
             (first, next) = (next, self.next_first_day(next));
         }
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn days_and_months_are_those_of_the_zone_through_changes_of_its_clocks() {
         for (zone, period, now, starts, ends) in [
-            // 23 and 25 hours long.
+            // Days of 23 and 25 hours.
             (
                 "Europe/Vienna",
                 LimitPeriod::Day(0),
@@ -281,7 +282,7 @@ mod tests {
                 "2025-12-31T18:15:00Z",
                 "2026-01-01T18:15:00Z",
             ),
-            // A midnight that clocks skip, a minute of a new day that they show twice, a day that never was.
+            // A midnight that the clocks skip, a minute of a new day that they repeat, and a day that never existed.
             (
                 "America/Sao_Paulo",
                 LimitPeriod::Day(0),
@@ -330,7 +331,7 @@ mod tests {
                 "Asia/Kathmandu", "Asia/Beirut", "Africa/Cairo", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca",
             ]),
         ) {
-            // The first month of all is cut off by 1970.
+            // 1970 cuts off the first month.
             prop_assume!(now_ms > 40 * 86_400_000);
             let zone = Zone::find(zone).expect("a zone");
             let window = period.window(&zone, now_ms);

@@ -1,16 +1,16 @@
-//! The one name of a model.
+//! The canonical name of a model.
 //!
-//! A provider may take several spellings for the same model: with Google's folder before it, with a blank behind it, with
-//! segments that an address folds away. What a key may call, what a call costs and where it goes are decided by the name,
-//! so every spelling becomes one name before any of that, and a spelling that could mean two things is refused.
+//! A provider may accept several spellings of one model: with Google's folder as a prefix, with a trailing space, or
+//! with path segments that a URL parser removes. The canonical name decides what a key may call, what a call costs and
+//! where it is sent. Every spelling is therefore converted first, and ambiguous ones are refused.
 //!
-//! Two rules hold at two places. [`canonical`] is for every name that a caller gives, whatever provider it leads to.
-//! [`address`] is for a name that becomes part of a URL, at providers whose addresses name the model.
+//! There are two sets of rules. [`canonical`] applies to every name that a caller gives, whatever the provider.
+//! [`address`] applies to a name that becomes part of a URL, for providers whose addresses contain the model.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Google's folder of models. A name with it and the same name without it are one model.
+/// Google's folder of models. A name with it and the name without it are the same model.
 const FOLDER: &str = "models";
 
 /// Why a name is refused, as the end of a sentence that begins with `model`.
@@ -18,9 +18,9 @@ const FOLDER: &str = "models";
 #[error("{0}")]
 pub struct NameFault(pub &'static str);
 
-/// The name, `<prefix>/<model>` or without a prefix, in its one spelling: Google's folder is taken off.
+/// Returns the canonical spelling of `<prefix>/<model>` or `<model>`, without Google's folder.
 ///
-/// A second application changes nothing.
+/// The function is idempotent.
 pub fn canonical(name: &str) -> Result<Cow<'_, str>, NameFault> {
     check_characters(name)?;
     let Some((prefix, model)) = name.split_once('/').filter(|(prefix, model)| !prefix.is_empty() && !model.is_empty())
@@ -37,7 +37,7 @@ pub fn canonical(name: &str) -> Result<Cow<'_, str>, NameFault> {
     Ok(if own.len() == model.len() { Cow::Borrowed(name) } else { Cow::Owned(format!("{prefix}/{own}")) })
 }
 
-/// A name as a provider knows it, without Google's folder before it.
+/// Removes Google's folder from a provider's name of a model.
 #[must_use]
 pub fn without_folder(model: &str) -> &str {
     let mut rest = model;
@@ -50,7 +50,7 @@ pub fn without_folder(model: &str) -> &str {
     rest
 }
 
-/// The name before the date that makers put behind it: `-20250929` or `-2024-08-06`. `None`: there is no date.
+/// The name without the date suffix that vendors add, such as `-20250929` or `-2024-08-06`; `None` if it has no date.
 #[must_use]
 pub fn without_date(name: &str) -> Option<&str> {
     let is_digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -66,12 +66,12 @@ pub fn without_date(name: &str) -> Option<&str> {
     (!undated.is_empty()).then_some(undated)
 }
 
-/// Segments of a path: the longest of the folders has three, and the model is one.
+/// The most path segments: the longest folder has three, and the model is one.
 const MAX_SEGMENTS: usize = 4;
 type Segments<'m> = smallvec::SmallVec<[&'m str; MAX_SEGMENTS]>;
 
-/// A model's path below a provider's base address, percent-encoded and without a slash before it: `models/<model>`, or a
-/// folder of the few that providers of this kind have.
+/// The path of a model below the provider's base URL, percent-encoded and without a leading slash: `models/<model>`, or
+/// one of the few other folders that such providers have.
 pub fn address(model: &str) -> Result<String, NameFault> {
     let mut path = String::with_capacity(model.len() + 16);
     for segment in segments(model)? {
@@ -79,7 +79,7 @@ pub fn address(model: &str) -> Result<String, NameFault> {
             path.push('/');
         }
         for byte in segment.bytes() {
-            // What stands behind a colon is the action.
+            // A colon separates the action from the model.
             if byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte) {
                 path.push(char::from(byte));
             } else {
@@ -91,7 +91,7 @@ pub fn address(model: &str) -> Result<String, NameFault> {
     Ok(path)
 }
 
-/// Whether a model has such a path.
+/// Checks that a model has such a path.
 pub fn check_address(model: &str) -> Result<(), NameFault> {
     segments(model).map(drop)
 }
@@ -111,7 +111,7 @@ fn segments(model: &str) -> Result<Segments<'_>, NameFault> {
     Ok(segments)
 }
 
-/// Whether a pattern speaks of a model in any spelling of its name. `*` stands for any run of characters.
+/// Whether a pattern matches a model in any spelling of its name. `*` matches any number of characters.
 #[must_use]
 pub fn is_named(pattern: &str, model: &str, case: Case) -> bool {
     let is_match = |text: &str| matches(pattern.as_bytes(), text.as_bytes(), case);
@@ -124,26 +124,27 @@ pub fn is_named(pattern: &str, model: &str, case: Case) -> bool {
     if is_match(model) || !is_bare && is_match(&format!("{prefix}/{own}")) {
         return true;
     }
-    // A pattern with the folder speaks of the name without it, but not of other folders.
+    // A pattern with the folder matches the name without it, but not names in other folders.
     let has_folder = || pattern.split('/').any(|segment| segment.eq_ignore_ascii_case(FOLDER));
     let is_elsewhere = || ["tunedModels/", "endpoints/", "publishers/"].iter().any(|folder| own.starts_with(folder));
     is_bare && has_folder() && !is_elsewhere() && is_match(&format!("{prefix}/{FOLDER}/{own}"))
 }
 
-/// Whether the end of a pattern fits a model's last segment, which every spelling of the name has: most names are told apart here.
+/// Whether the end of a pattern fits the last segment of a model, which every spelling has. This rejects most names
+/// quickly.
 fn may_end(pattern: &str, model: &str, case: Case) -> bool {
     let ends = pattern.bytes().rev().zip(model.bytes().rev());
     ends.take_while(|&(p, t)| p != b'*' && t != b'/').all(|(p, t)| case.is_same(p, t))
 }
 
-/// Whether a pattern may speak of a name that begins so, in any spelling of it: every spelling has the prefix and its slash.
+/// Whether a pattern may match a name with this prefix, in any spelling: every spelling has the prefix and its slash.
 #[must_use]
 pub fn may_begin(pattern: &str, prefix: &str, case: Case) -> bool {
     let mut begins = pattern.bytes().take_while(|&byte| byte != b'*').zip(prefix.bytes());
     begins.all(|(p, t)| case.is_same(p, t))
 }
 
-/// Whether a pattern speaks of every name that begins so.
+/// Whether a pattern matches every name with this prefix.
 #[must_use]
 pub fn covers(pattern: &str, prefix: &str, case: Case) -> bool {
     let literal = pattern.trim_end_matches('*');
@@ -153,7 +154,7 @@ pub fn covers(pattern: &str, prefix: &str, case: Case) -> bool {
         && may_begin(literal, prefix, case)
 }
 
-/// Whether letters of the two cases are one. A block takes them for one: a provider may.
+/// Whether a comparison ignores case. Block lists ignore it, because a provider may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
     Exact,
@@ -201,7 +202,7 @@ fn check_characters(name: &str) -> Result<(), NameFault> {
     Ok(())
 }
 
-/// Checks a name that has unusual characters.
+/// Checks a name that contains unusual characters.
 fn check_rare(name: &str) -> Result<(), NameFault> {
     for char in name.chars() {
         if char.is_control() {
@@ -243,7 +244,7 @@ fn is_invisible(char: char) -> bool {
     )
 }
 
-/// What a server that normalises Unicode, or that takes either slash, may read as something else.
+/// Characters that a server may read differently if it normalizes Unicode or accepts both kinds of slash.
 fn is_disguise(char: char) -> bool {
     matches!(
         char,

@@ -16,7 +16,7 @@ fn googles_folder_is_no_part_of_a_name() {
         ("n/@cf/meta/llama", "n/@cf/meta/llama"),
         ("n/accounts/a/models/m#accounts/a/deployments/d", "n/accounts/a/models/m#accounts/a/deployments/d"),
         ("n/Mein Modell é", "n/Mein Modell é"),
-        // No model has such names, which is said where they are looked up.
+        // No model has such a name; the lookup reports that.
         ("/m", "/m"),
         ("n/", "n/"),
     ] {
@@ -129,7 +129,7 @@ fn what_tells_names_apart_early_leaves_out_none_that_matches() {
     }
 }
 
-/// What servers may make of a path: percent-decoding, either slash, segments of dots.
+/// Normalizes a path as servers may do: percent-decodes it, accepts both slashes, and resolves dot segments.
 fn segments_after(path: &str) -> Vec<String> {
     let mut bytes = Vec::new();
     let mut rest = path.bytes();
@@ -179,7 +179,7 @@ fn fuzz_model_name() {
             let own = name.split_once('/').map(|(_, own)| own).unwrap_or_default();
             prop_assert_eq!(without_folder(own), own);
             if let Ok(path) = address(own) {
-                // What is called is what was judged, whatever a server folds away.
+                // The called model is the one that was checked, whatever a server normalizes.
                 let segments = segments_after(&format!("v1beta/{path}"));
                 let bare = !own.contains('/');
                 let expected = if bare { format!("v1beta/models/{own}") } else { format!("v1beta/{own}") };

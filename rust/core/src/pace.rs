@@ -1,32 +1,32 @@
-//! What one connection takes, as the operator set it: so many requests at once, so many requests and tokens in any minute, a gap
-//! between two requests. Pure: the caller brings the time, and counts what is open.
+//! The operator's rate limits for one connection: concurrent requests, requests and tokens per minute, and a minimum
+//! gap between requests. The caller passes the time and counts the open requests, so the module has no side effects.
 
 use serde::Deserialize;
 
-/// The length of the windows, seconds.
+/// The length of the windows in seconds.
 const MINUTE_S: u64 = 60;
-/// The window's seconds and the one that runs.
+/// The full seconds of a window and the current one.
 const SECONDS: usize = MINUTE_S as usize + 1;
-/// More than this is counted as this, so that no sum overflows.
+/// Larger amounts count as this, so that no sum overflows.
 const MOST_PER_SECOND: u64 = u64::MAX / SECONDS as u64;
 
-/// The limits of one connection. Each is off unless set.
+/// The limits of one connection. Each is off by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct AccountLimits {
-    /// Requests at once.
+    /// Concurrent requests.
     pub max_concurrent: Option<u32>,
     /// Requests in any 60 seconds.
     pub requests_per_minute: Option<u32>,
     /// Tokens, input and output, in any 60 seconds.
     pub tokens_per_minute: Option<u64>,
-    /// Milliseconds from the beginning of one request to that of the next, at least.
+    /// The minimum time in milliseconds between the starts of two requests.
     pub min_gap_ms: Option<u64>,
-    /// Requests that may wait; nobody waits where it is 0.
+    /// The number of requests that may wait. With 0, none waits.
     pub queue_depth: u32,
-    /// How long a request waits at most, milliseconds.
+    /// The longest wait of a request, in milliseconds.
     pub queue_timeout_ms: u64,
-    /// Whether the rates that its provider tells are limits too.
+    /// Whether the rate limits that the provider reports apply too.
     pub learns: bool,
 }
 
@@ -53,16 +53,16 @@ impl AccountLimits {
     }
 }
 
-/// Why a request may not begin now.
+/// Why a request may not start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaceWait {
-    /// Until one of those that are open ends.
+    /// Until an open request ends.
     Slot,
-    /// Milliseconds, at least.
+    /// At least this many milliseconds.
     Ms(u64),
 }
 
-/// The room that is left under each limit that is set.
+/// The remaining capacity under each configured limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remaining {
     pub slots: Option<u32>,
@@ -70,7 +70,7 @@ pub struct Remaining {
     pub tokens: Option<u64>,
 }
 
-/// The requests that began at one connection, and their tokens.
+/// The requests that started on one connection, and their tokens.
 #[derive(Debug, Default)]
 pub struct Pace {
     requests: RollingMinute,
@@ -79,10 +79,10 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Whether a request of so many tokens, which are estimated, may begin now.
+    /// Whether a request with this many estimated tokens may start now.
     ///
-    /// One that is larger than the limit of tokens goes when nothing else was sent for a minute: an estimate is no reason to refuse
-    /// it for good.
+    /// A request larger than the token limit is admitted when nothing else was sent for a minute, because an estimate
+    /// is no reason to refuse it forever.
     pub fn admits(&mut self, limits: &AccountLimits, in_flight: u32, tokens: u64, now_ms: u64) -> Result<(), PaceWait> {
         if limits.max_concurrent.is_some_and(|most| in_flight >= most) {
             return Err(PaceWait::Slot);
@@ -97,19 +97,19 @@ impl Pace {
         }
     }
 
-    /// A request begins.
+    /// Records the start of a request.
     pub fn begin(&mut self, tokens: u64, now_ms: u64) {
         self.requests.add(1, now_ms);
         self.tokens.add(tokens, now_ms);
         self.last_ms = Some(now_ms);
     }
 
-    /// Tokens of a request that began without any come to light.
+    /// Adds tokens of a request that started without an estimate.
     pub fn spend(&mut self, tokens: u64, now_ms: u64) {
         self.tokens.add(tokens, now_ms);
     }
 
-    /// A request that began then, with so many tokens as estimated, came to others.
+    /// Replaces the estimated tokens of a request that started at `began_ms` with the actual ones.
     pub fn correct(&mut self, began_ms: u64, estimated: u64, tokens: u64, now_ms: u64) {
         self.tokens.replace(began_ms, estimated, tokens, now_ms);
     }
@@ -122,7 +122,7 @@ impl Pace {
         }
     }
 
-    /// 0 to 1: what is left of the tightest rate; `None` where no rate is set.
+    /// The remaining share of the tightest rate limit, from 0 to 1; `None` if no rate limit is set.
     pub fn rate_left(&mut self, limits: &AccountLimits, now_ms: u64) -> Option<f32> {
         let left = self.remaining(limits, 0, now_ms);
         let share = |left: Option<u64>, most: Option<u64>| Some(left? as f32 / most?.max(1) as f32);
@@ -131,12 +131,12 @@ impl Pace {
     }
 }
 
-/// A sum over the last sixty seconds, second by second: never less than what came in any sixty seconds, and at most what came in
-/// sixty-one.
+/// A sum over the last sixty seconds in steps of one second. It is never less than the amount of any sixty seconds, and
+/// at most that of sixty-one.
 #[derive(Debug)]
 struct RollingMinute {
     seconds: [u64; SECONDS],
-    /// The second that runs.
+    /// The current second.
     newest_s: u64,
     sum: u64,
 }
@@ -152,7 +152,7 @@ impl RollingMinute {
         (second % SECONDS as u64) as usize
     }
 
-    /// Forgets the seconds that are past.
+    /// Drops the seconds that are past.
     fn advance(&mut self, now_ms: u64) {
         let now_s = now_ms / 1_000;
         let steps = now_s.saturating_sub(self.newest_s).min(SECONDS as u64);
@@ -173,7 +173,7 @@ impl RollingMinute {
         self.put(self.newest_s, amount);
     }
 
-    /// Puts another amount in the place of one that was added then, if it still counts.
+    /// Replaces an amount that was added at `added_ms`, if it still counts.
     fn replace(&mut self, added_ms: u64, before: u64, after: u64, now_ms: u64) {
         self.advance(now_ms);
         let second = added_ms / 1_000;
@@ -194,7 +194,8 @@ impl RollingMinute {
         self.sum += *slot - before;
     }
 
-    /// Milliseconds until `amount` fits below `most`; 0 where it does. One that never fits waits until nothing else counts.
+    /// Milliseconds until `amount` fits below `most`; 0 if it fits now. An amount that never fits waits until nothing
+    /// else counts.
     fn wait_ms(&mut self, most: u64, amount: u64, now_ms: u64) -> u64 {
         self.advance(now_ms);
         let room_for_others = most.saturating_sub(amount);

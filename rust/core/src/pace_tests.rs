@@ -66,7 +66,7 @@ fn tokens_are_counted_as_they_came_to() {
     assert_eq!((pace.remaining(&hundred, 0, 5_000).tokens, pace.rate_left(&hundred, 5_000)), (Some(80), Some(0.8)));
     pace.correct(0, 20, 500, 6_000);
     assert_eq!(pace.remaining(&hundred, 0, 6_000).tokens, Some(0), "more than was thought");
-    // One that is too large for any minute goes alone.
+    // A request too large for any minute is sent alone.
     assert_eq!(pace.admits(&hundred, 0, 1_000, 6_000), Err(PaceWait::Ms(55_000)));
     assert_eq!(pace.admits(&hundred, 0, 1_000, 61_000), Ok(()));
     pace.correct(0, 500, 9, 70_000);
@@ -91,7 +91,7 @@ proptest! {
                 }
                 Err(PaceWait::Ms(wait_ms)) => {
                     prop_assert!(wait_ms > 0 && wait_ms <= 61_000);
-                    // When the wait is over it may begin.
+                    // The request may start when the wait is over.
                     now_ms += wait_ms;
                     prop_assert_eq!(pace.admits(&set, 0, tokens, now_ms), Ok(()));
                 }

@@ -1,5 +1,5 @@
-//! What a caller may do, held against one key's record: endpoints and models. Patterns are exact names or names with
-//! `*`, matched in linear time.
+//! The rules of keys: the endpoints and models that a caller may use. Patterns are exact names, or names with `*`, and
+//! are matched in linear time.
 
 use crate::access::{Access, PrefixAccess};
 use crate::error::{Error, ErrorKind};
@@ -9,12 +9,12 @@ use crate::snapshot::{Key, Snapshot};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-/// The category of what a key asks about itself; every key may.
+/// The category of a key's requests about itself, which every key may make.
 pub const OWN_USAGE: &str = "own-usage";
 
-/// Whether the key may use this category of endpoint at all. An empty list allows all.
+/// Whether the key may use this category of endpoints. An empty list allows all.
 pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
-    // What a key may know of itself does not depend on what it may call.
+    // A key may always read about itself, whatever it may call.
     let is_allowed = |allowed: &String| allowed == endpoint;
     if endpoint == OWN_USAGE || key.allowed_endpoints.is_empty() || key.allowed_endpoints.iter().any(is_allowed) {
         return Ok(());
@@ -33,7 +33,7 @@ pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
     }
 }
 
-/// Whether the key may be used from this address; an unknown one is this machine's.
+/// Whether the key may be used from this address. An unknown address is that of this machine.
 pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
     if is_listed(&key.ip_allowlist, address) {
         return Ok(());
@@ -43,20 +43,21 @@ pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
     Err(Error::client(ErrorKind::Forbidden, message).about("ipAllowlist"))
 }
 
-/// Whether a key with this list may be used from this address; an unknown one is this machine's. An empty list admits all.
+/// Whether a key with this list may be used from this address. An unknown address is that of this machine. An empty
+/// list allows all.
 pub fn is_listed(allowlist: &AddressSet, address: Option<IpAddr>) -> bool {
     let address = address.unwrap_or(HERE);
-    // This machine has two families of addresses, and a list that names one means both.
+    // This machine has loopback addresses of both families, and a list with either means both.
     let is_here = || address.is_loopback() && LOOPBACKS.iter().any(|own| allowlist.contains(*own));
     allowlist.is_empty() || allowlist.contains(address) || is_here()
 }
 
-/// Whether the key may use this connection, and every group that it is in.
+/// Whether the key and all of its groups may use this connection.
 pub fn sees_connection(key: &Key, connection_id: &str) -> bool {
     key.levels().all(|access| access.admits_connection(connection_id))
 }
 
-/// Holds a key to what it and its groups admit. The first level that says no refuses, the key before its groups.
+/// Checks a rule of the key and its groups. The first level that denies access refuses, the key before its groups.
 fn hold(key: &Key, what: impl FnOnce() -> String, admits: impl Fn(&Access) -> bool) -> Result<(), Error> {
     if !admits(&key.access) {
         return Err(refusal(None, &what()));
@@ -75,12 +76,12 @@ fn refusal(level: Option<&Group>, what: &str) -> Error {
     Error::client(ErrorKind::Forbidden, message).about("model")
 }
 
-/// Whether the key may call this model, and every group that it is in. A block wins over an allowance.
+/// Whether the key and all of its groups may call this model. A block overrides an allowance.
 pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
     hold(key, || format!("the model `{model}`"), |access| access.admits_model(model))
 }
 
-/// Whether the key may call this combo, and every group that it is in.
+/// Whether the key and all of its groups may call this combo.
 pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
     if is_auto && !key.allow_auto_combos {
         return Err(refusal(None, &format!("the combo `{name}`")));
@@ -88,7 +89,7 @@ pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
     hold(key, || format!("the combo `{name}`"), |access| access.admits_combo(name, is_auto))
 }
 
-/// Whether the model list shows the model, for a key that may call no other.
+/// For a key that may call only listed models: whether the model list contains the model.
 pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), Error> {
     if key.disable_non_public_models && snapshot.model(model).is_none() {
         let message = format!("This API key may use listed models only, and `{model}` is not in `GET /v1/models`.");
@@ -97,20 +98,21 @@ pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), E
     Ok(())
 }
 
-/// Whether no block of the key, or of a group that it is in, speaks of this name.
+/// Whether no block of the key or its groups matches this name.
 pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
     hold(key, || "this model".to_owned(), |access| !access.blocks(model))
 }
 
-/// Whether the model exists for this key.
+/// Whether the model is visible to this key.
 pub fn sees_model(key: &Key, model: &str) -> bool {
     key.levels().all(|access| access.admits_model(model))
 }
 
-/// What the levels of a key say of the models whose names begin with a prefix and its slash: [`sees_model`] of each, for a whole list.
+/// The access of a key's levels to the models with one prefix. Gives the result of [`sees_model`] for each model of a
+/// long list.
 #[derive(Debug)]
 pub struct PrefixSight<'k> {
-    /// Those that do not admit every one.
+    /// The levels that do not allow every model.
     levels: Vec<PrefixAccess<'k>>,
 }
 
@@ -120,7 +122,7 @@ impl<'k> PrefixSight<'k> {
         Self { levels: levels.filter(|level| !level.admits_all()).collect() }
     }
 
-    /// Whether the model, which is one of the prefix, exists for the key.
+    /// Whether the model, which has this prefix, is visible to the key.
     pub fn sees(&self, model: &str) -> bool {
         self.levels.iter().all(|level| level.admits_model(model))
     }
@@ -174,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The plain key with this access.
+    /// A plain key with this access.
     fn with_access(fields: serde_json::Value) -> Key {
         Key { access: serde_json::from_value(fields).expect("access"), ..key() }
     }

@@ -1,54 +1,55 @@
-//! What a call cost. Prices are integer micro-dollars per million tokens, so that one token at one such price is one
-//! pico-dollar and no rounding happens before the end. What is no token has a price for each: a picture, a second, a page.
-//! A price may have tiers: for inputs above a size, and for the service tier that a provider says it served in.
+//! The cost of a call. Prices are integer micro-dollars per million tokens, so one token at a price of 1 costs one
+//! pico-dollar, and rounding happens only at the end. Other units have a price each: an image, a second, a page. A
+//! price may have tiers, for inputs above a size and for the service tier that the provider reports.
 
 use crate::usage::{ServiceTier, Units, Usage};
 use serde::Deserialize;
 use smallvec::SmallVec;
 
-/// A model's prices, micro-dollars per million tokens.
+/// The prices of a model, in micro-dollars per million tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Price {
     #[serde(default)]
     pub input: u64,
     #[serde(default)]
     pub output: u64,
-    /// Absent: cached input costs what input costs.
+    /// Absent: cached input costs as much as input.
     #[serde(default)]
     pub cached_input: Option<u64>,
-    /// Absent: writing to the provider's cache costs what input costs.
+    /// Absent: writing to the provider's cache costs as much as input.
     #[serde(default)]
     pub cache_write: Option<u64>,
-    /// The price of a cache entry that is kept for an hour; absent: that of one kept for minutes.
+    /// The price of writing a cache entry that lasts an hour. Absent: the price of one that lasts minutes.
     #[serde(default)]
     pub cache_write_hour: Option<u64>,
-    /// Micro-dollars for one picture.
+    /// Micro-dollars per image.
     #[serde(default)]
     pub per_image: u64,
-    /// Micro-dollars for a second of a recording.
+    /// Micro-dollars per second of audio.
     #[serde(default)]
     pub per_second: u64,
-    /// Micro-dollars for one page.
+    /// Micro-dollars per page.
     #[serde(default)]
     pub per_page: u64,
-    /// Micro-dollars for one search.
+    /// Micro-dollars per search.
     #[serde(default)]
     pub per_query: u64,
-    /// Micro-dollars for a million characters that are read aloud.
+    /// Micro-dollars per million characters of speech input.
     #[serde(default)]
     pub per_million_characters: u64,
-    /// Other prices of tokens, for long inputs and for other service tiers.
+    /// Other token prices, for long inputs and for other service tiers.
     #[serde(default)]
     pub tiers: Vec<PriceTier>,
 }
 
-/// Prices of tokens that hold from a size of the input on, in one service tier, or both. What it does not name costs what it
-/// costs without it.
+/// Token prices above an input size, in one service tier, or both. A price that the tier does not set stays as without
+/// the tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct PriceTier {
     #[serde(default)]
     pub service: ServiceTier,
-    /// The tier holds for calls with more input tokens than this, cached ones included, and then for all of their tokens.
+    /// The tier applies to calls with more input tokens than this, including cached ones, and then to all of their
+    /// tokens.
     #[serde(default)]
     pub above: u64,
     #[serde(default)]
@@ -69,7 +70,7 @@ impl PriceTier {
     }
 }
 
-/// One kind of token, and where its prices stand.
+/// A kind of token, and where its prices are stored.
 #[derive(Clone, Copy)]
 struct TokenKind {
     name: &'static str,
@@ -86,45 +87,45 @@ const CACHE_WRITE: TokenKind =
 const CACHE_WRITE_HOUR: TokenKind =
     TokenKind { name: "cache_write_hour", base: |price| price.cache_write_hour, tier: |tier| tier.cache_write_hour };
 
-/// What one kind of token costs in a call, and by whose word.
+/// The rate of one kind of token in a call, and where it comes from.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     usd_micros: u64,
-    /// The kind whose price it is, which may be that of a wider one.
+    /// The kind that the price was set for, which may be a more general one.
     name: &'static str,
     service: ServiceTier,
     above: u64,
 }
 
-/// Which of a model's prices a call was paid by. Empty: by those of input and output, as they stand.
+/// Which of a model's prices a call used. Empty for the plain prices of input and output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PricesInUse {
     service: ServiceTier,
     above: u64,
-    /// Prices of their own, as `cached_input` and `per_image`.
+    /// Prices other than input and output, such as `cached_input` and `per_image`.
     parts: SmallVec<[&'static str; 4]>,
 }
 
 impl PricesInUse {
-    /// Of a call that used what nobody has told a price for.
+    /// For a call with a part that has no known price.
     #[must_use]
     pub fn unpriced() -> Self {
         Self::of_thing("unpriced")
     }
 
-    /// Whether a part of the call had no price, so that its cost is not known.
+    /// Whether a part of the call had no price, so that its cost is unknown.
     #[must_use]
     pub fn is_unpriced(&self) -> bool {
         self.parts.contains(&"unpriced")
     }
 
-    /// Of a cost that is by one price alone.
+    /// For a cost that has a single price.
     #[must_use]
     pub fn of_thing(name: &'static str) -> Self {
         Self { parts: SmallVec::from_slice(&[name]), ..Self::default() }
     }
 
-    /// With those of another call, for several calls of one request.
+    /// Merges the prices of another call, for several calls of one request.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         if self.service == ServiceTier::Standard {
@@ -149,7 +150,7 @@ impl PricesInUse {
         }
     }
 
-    /// As records have it: `flex,above_272000,cached_input`; `None` where it is empty.
+    /// The text in records, such as `flex,above_272000,cached_input`; `None` if empty.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let mut names: SmallVec<[String; 6]> = SmallVec::new();
@@ -164,8 +165,8 @@ impl PricesInUse {
     }
 }
 
-/// The most that one call is written down with: a thousand million USD. What a provider counts times what an operator set as
-/// a price may be any number, and sums over records must stay within 64 bits.
+/// The maximum recorded cost of one call: a thousand million USD. Neither a provider's counts nor an operator's prices
+/// are bounded, and sums over records must fit into 64 bits.
 pub const MAX_USD_MICROS: u64 = 1_000_000_000_000_000;
 
 /// A cost in pico-dollars (1e-12 USD).
@@ -173,12 +174,12 @@ pub const MAX_USD_MICROS: u64 = 1_000_000_000_000_000;
 pub struct Cost(u128);
 
 impl Price {
-    /// Reasoning tokens are inside `output` and are not charged twice.
+    /// The cost of the tokens. Reasoning tokens are part of `output` and are not charged twice.
     pub fn cost(&self, usage: &Usage) -> Cost {
         self.parts(usage).map(|(tokens, rate)| Cost(u128::from(tokens) * u128::from(rate.usd_micros))).sum()
     }
 
-    /// How many tokens of which kind there are, none of them twice, and what each costs.
+    /// The number of tokens of each kind, without counting any twice, and their rates.
     fn parts(&self, usage: &Usage) -> impl Iterator<Item = (u64, Rate)> {
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_write.min(usage.input - cached);
@@ -196,9 +197,9 @@ impl Price {
         .into_iter()
     }
 
-    /// What this kind of token costs in such a call; `None` where nothing tells a price of it. The price of the service tier
-    /// counts, at the highest threshold that the input passes; where the standard service has a higher one, the dearer of both,
-    /// so that no call is counted too cheap.
+    /// The rate of this kind of token in such a call; `None` if no price is set. The price of the service tier applies,
+    /// at the highest threshold that the input exceeds. If the standard tier has a higher threshold, the more expensive
+    /// of both applies, so that no call is underpriced.
     fn rate(&self, usage: &Usage, kind: TokenKind) -> Option<Rate> {
         let best = |service: ServiceTier| {
             let reached = self.tiers.iter().filter(|tier| tier.service == service && tier.is_reached(usage.input));
@@ -223,12 +224,12 @@ impl Price {
         }
     }
 
-    /// The cost of units that are no tokens.
+    /// The cost of units other than tokens.
     pub fn units(&self, units: &Units) -> Cost {
         self.things(units).map(|(count, price, picos, _)| each(count, price, picos)).sum()
     }
 
-    /// How many of each thing there are, its price, the pico-dollars that one of that price is, and the price's name.
+    /// The number of each unit, its price, the pico-dollars per unit at a price of 1, and the name of the price.
     fn things(&self, units: &Units) -> impl Iterator<Item = (u64, u64, u128, &'static str)> {
         [
             (units.images, self.per_image, 1_000_000, "per_image"),
@@ -240,8 +241,8 @@ impl Price {
         .into_iter()
     }
 
-    /// A model has its price in tokens or in things. One with both names them for the same: what was told in tokens is paid
-    /// in tokens.
+    /// The cost of a call. A model has a price for tokens or for other units. One with both has two prices for the same
+    /// thing, so tokens apply if the provider reported them.
     pub fn charge(&self, usage: &Usage, units: &Units) -> Cost {
         let tokens = self.cost(usage);
         if tokens == Cost::default() {
@@ -251,7 +252,7 @@ impl Price {
         }
     }
 
-    /// Which prices [`Self::charge`] counts with.
+    /// The prices that [`Self::charge`] uses.
     pub fn tiers_of(&self, usage: &Usage, units: &Units) -> PricesInUse {
         let mut tiers = PricesInUse::default();
         if self.cost(usage) == Cost::default() {
@@ -263,13 +264,13 @@ impl Price {
         tiers
     }
 
-    /// The most that a call can come to.
+    /// The most that a call can cost.
     pub fn most_of(&self, usage: &Usage, units: &Units) -> Cost {
         self.most(usage).max(self.units(units))
     }
 
-    /// The most that the usage can cost, whatever part of its input turns out cached or written to a cache, and whether it is
-    /// served in the tier that was asked for or in the standard one.
+    /// The most that the usage can cost, whatever part of its input is cached or written to a cache, and whether the
+    /// requested or the standard service tier serves it.
     pub fn most(&self, usage: &Usage) -> Cost {
         let may_hold = |tier: &&PriceTier| {
             tier.is_reached(usage.input) && (tier.service == usage.service || tier.service == ServiceTier::Standard)
@@ -308,7 +309,7 @@ impl std::ops::Add for Cost {
 }
 
 impl Cost {
-    /// Pico-dollars; as many as fit.
+    /// Pico-dollars, at most `u64::MAX`.
     pub fn picos(self) -> u64 {
         u64::try_from(self.0).unwrap_or(u64::MAX)
     }
@@ -321,16 +322,17 @@ impl Cost {
         Self(u128::from(picos))
     }
 
-    /// Rounded half up, and no more than [`MAX_USD_MICROS`].
+    /// Micro-dollars, rounded half up, at most [`MAX_USD_MICROS`].
     pub fn usd_micros(self) -> u64 {
         let micros = self.0.saturating_add(500_000) / 1_000_000;
         u64::try_from(micros).unwrap_or(u64::MAX).min(MAX_USD_MICROS)
     }
 
-    /// USD with exactly ten decimals, as the cost header shows it.
+    /// USD with exactly ten decimals, as in the cost header.
     pub fn usd_text(self) -> String {
         const A_DOLLAR: u64 = 10_000_000_000;
-        // Every answer says it, and numbers of 128 bits are written several times as slowly as those that nearly all costs fit.
+        // Every answer has this header, and formatting 128-bit numbers takes several times as long. Almost all costs
+        // fit into 64 bits.
         let tenths_of_nanos = self.0.saturating_add(50) / 100;
         match u64::try_from(tenths_of_nanos) {
             Ok(tenths) => format!("{}.{:010}", tenths / A_DOLLAR, tenths % A_DOLLAR),

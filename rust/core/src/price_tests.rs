@@ -1,4 +1,4 @@
-//! What prices come to: parts, things, tiers, bounds.
+//! Tests of prices: parts, units, tiers, bounds.
 
 use super::*;
 use proptest::prelude::*;
@@ -82,7 +82,7 @@ fn absurd_counts_do_not_overflow() {
     }
 }
 
-/// A model with prices of long inputs, of two kinds of cache, and of two service tiers.
+/// A model with prices for long inputs, two kinds of cache, and two service tiers.
 fn tiered() -> Price {
     serde_json::from_str(
         r#"{"input": 3000000, "output": 15000000, "cached_input": 300000, "cache_write": 3750000, "cache_write_hour": 6000000,
@@ -193,7 +193,7 @@ fn usage() -> impl Strategy<Value = Usage> {
     )
 }
 
-/// A price of each kind of token in every tier, none of them lower above a threshold than below it.
+/// Prices of each kind of token in every tier, none lower above a threshold than below it.
 fn rising_price() -> impl Strategy<Value = Price> {
     let steps = prop::array::uniform3(prop::array::uniform5(0..1_000_000_u64));
     (steps.clone(), steps).prop_map(|(standard, flex)| {
@@ -212,7 +212,7 @@ fn rising_price() -> impl Strategy<Value = Price> {
     })
 }
 
-/// Any price, with tiers that name what they like.
+/// Any price, with any prices in its tiers.
 fn any_price() -> impl Strategy<Value = Price> {
     let rate = || prop::option::of(0..1_000_000_u64);
     let tier = (service(), prop::sample::select(THRESHOLDS.to_vec()), prop::array::uniform5(rate()));

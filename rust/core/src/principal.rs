@@ -1,4 +1,4 @@
-//! Who is calling. One resolver for every credential form, fed from the snapshot; it touches no database.
+//! Who is calling. Resolves every form of credential from the snapshot, without a database.
 
 use crate::error::{Error, ErrorKind};
 use crate::host;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 /// The resolved caller.
 #[derive(Debug, Clone)]
 pub enum Principal {
-    /// No credential was shown.
+    /// The request had no credential.
     Anonymous,
     Key(Arc<Key>),
     Session {
         user_id: Arc<str>,
-        /// The person may manage the gateway, rather than only their own account.
+        /// The person may manage the gateway, and not only their own account.
         manages: bool,
     },
     /// A management access token.
@@ -25,7 +25,7 @@ pub enum Principal {
     Local,
 }
 
-/// The principal as control is told it, in the internal header.
+/// The principal as JSON for the control plane, in the internal header.
 #[derive(Debug, Serialize)]
 struct Wire<'a> {
     kind: &'a str,
@@ -33,25 +33,25 @@ struct Wire<'a> {
     scopes: &'a [String],
 }
 
-/// The credentials of a request, as its headers carry them.
+/// The credentials in the headers of a request.
 #[derive(Debug, Default, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts of one request")]
 pub struct Credentials<'a> {
     /// From `Authorization: Bearer`, `x-api-key` or `x-goog-api-key`.
     pub bearer: Option<&'a str>,
-    /// Two different bearer credentials were shown.
+    /// The request had two different bearer credentials.
     pub ambiguous: bool,
     /// The cookie `auth_token`.
     pub cookie: Option<&'a str>,
     /// `X-Gateway-Cli-Token`.
     pub local_token: Option<&'a str>,
-    /// The peer is loopback and no proxy spoke for another.
+    /// The peer is on loopback, and no proxy forwarded the request.
     pub is_local_peer: bool,
-    /// The gateway is called by a name of this machine alone.
+    /// The `Host` names only this machine.
     pub is_loopback_host: bool,
-    /// The request may have been made by a page of another origin.
+    /// A page of another origin may have made the request.
     pub is_cross_site: bool,
-    /// A browser says that it was, or the gateway is called by a name that such a page may have made its own.
+    /// The browser reports a page of another origin, or the `Host` is a name that such a page may have rebound.
     pub is_of_foreign_page: bool,
 }
 
@@ -91,9 +91,9 @@ impl Principal {
         serde_json::to_string(&Wire { kind: self.kind(), id, scopes }).unwrap_or_default()
     }
 
-    /// Resolves what was shown. A credential that is shown must be good, also where none is needed: a caller that
-    /// believes it is somebody must not be served as nobody. One exception: while keys are not required, a bearer that
-    /// is no key of this gateway's form counts as none, because SDKs insist on sending something.
+    /// Resolves the credentials. A credential must be valid even where none is required, because a caller that believes
+    /// it is authenticated must not be served as anonymous. There is one exception: while keys are not required, a
+    /// bearer that does not have this gateway's key format is ignored, because SDKs always send something.
     pub fn resolve(
         snapshot: &Snapshot,
         shown: &Credentials<'_>,
@@ -137,12 +137,12 @@ impl Principal {
                 }
                 return Ok(Self::Session { user_id, manages });
             }
-            // An expired cookie is sent by browsers for weeks; it makes the caller nobody, not a failure.
+            // Browsers send an expired cookie for weeks. It makes the caller anonymous and is not an error.
         }
         Ok(Self::Anonymous)
     }
 
-    /// Who has the session of the cookie, on a route where control judges every other credential.
+    /// The owner of the cookie's session, on a route where the control plane checks every other credential.
     pub fn of_session(snapshot: &Snapshot, shown: &Credentials<'_>, now_ms: u64) -> Self {
         shown
             .cookie
@@ -150,7 +150,7 @@ impl Principal {
             .map_or(Self::Anonymous, |(user_id, manages)| Self::Session { user_id, manages })
     }
 
-    /// The key that control acts for, in a call of its own; it must be in force as if it had been shown.
+    /// The key on whose behalf the control plane calls. The key must be valid as if the caller had sent it.
     pub fn on_behalf(snapshot: &Snapshot, key_id: &str, now_ms: u64) -> Result<Self, Error> {
         let key = snapshot
             .key_of(key_id)
@@ -158,14 +158,14 @@ impl Principal {
         standing(key, now_ms)
     }
 
-    /// The key that has this hash, if it may be used now.
+    /// The key with this hash, if it may be used now.
     pub fn of_key(snapshot: &Snapshot, hash: &SecretHash, now_ms: u64) -> Result<Self, Error> {
         let unknown =
             || Error::client(ErrorKind::Unauthenticated, "The API key is not known here.").about("Authorization");
         standing(snapshot.key(hash).ok_or_else(unknown)?, now_ms)
     }
 
-    /// The access token that has this hash, if it has not expired.
+    /// The access token with this hash, if it has not expired.
     pub fn of_token(snapshot: &Snapshot, hash: &SecretHash, now_ms: u64) -> Result<Self, Error> {
         let refusal = |message: &'static str| Error::client(ErrorKind::Unauthenticated, message).about("Authorization");
         let token =
@@ -176,8 +176,8 @@ impl Principal {
         Ok(Self::Token(Arc::clone(token)))
     }
 
-    /// Where no login is asked for, being nobody is a credential, which every page that a browser has open could use. So
-    /// what manages must not come from a foreign page.
+    /// Refuses management requests of foreign pages. If no login is required, every page in a browser could make
+    /// them.
     pub fn admit_page(&self, tier: Tier, shown: &Credentials<'_>) -> Result<(), Error> {
         let is_open =
             matches!(self, Self::Anonymous) && !matches!(tier, Tier::Public | Tier::Inference | Tier::Delegated);
@@ -189,8 +189,8 @@ impl Principal {
         Ok(())
     }
 
-    /// Where no key is asked for, models are for whoever can reach the gateway, and a page that has made its own name point
-    /// here can. So the gateway must be called by a name that is its own. `names`: what the operator has named.
+    /// Refuses unknown host names where no key is required. Models are then open to everybody who can reach the
+    /// gateway, including a page that has rebound its name to it. `names` are the names that the operator has set.
     pub fn admit_host(&self, tier: Tier, host: &str, names: &[String]) -> Result<(), Error> {
         let is_open = matches!(self, Self::Anonymous) && tier == Tier::Inference;
         if is_open && !host::is_own(host, names) {
@@ -204,7 +204,7 @@ impl Principal {
         Ok(())
     }
 
-    /// Whether the caller may call a route of this tier. `is_read` says that the method changes nothing.
+    /// Whether the caller may call a route of this tier. `is_read` means that the method changes nothing.
     pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
             (Tier::Public | Tier::Delegated, _)
@@ -274,7 +274,7 @@ fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal
     Principal::of_key(snapshot, &SecretHash::of(text.as_bytes()), now_ms)
 }
 
-/// The key as a principal, if it is in force.
+/// The key as a principal, if it is valid.
 fn standing(key: &Arc<Key>, now_ms: u64) -> Result<Principal, Error> {
     let refusal = if key.is_banned {
         Some("The API key is banned.")
@@ -314,7 +314,7 @@ mod tests {
         Principal::Session { user_id: Arc::from("u"), manages }
     }
 
-    /// Each caller at each tier, reading and changing: `y` passes, `n` is told to sign in, `-` is forbidden.
+    /// Every caller at each tier, reading and changing: `y` is allowed, `n` must sign in, `-` is forbidden.
     #[test]
     fn every_caller_at_every_tier() {
         let snapshot = Snapshot::default();

@@ -1,14 +1,14 @@
-//! Rates of a provider's, as its answers tell them: of so many requests or tokens so many are left, and then and then all of them are
-//! there again. What is left grows evenly until that moment, as providers who send such headers say of themselves; afterwards the
-//! reading says nothing any more. Pure: the caller brings the time.
+//! Rate limits that a provider reports in its answers: a limit, the amount left, and the time until it is full again.
+//! The amount is assumed to grow evenly until then, as providers with such headers document. After that time the
+//! reading is no longer used. The caller passes the time, so the module has no side effects.
 
 use crate::quota::WindowReading;
 use std::collections::HashMap;
 
-/// Models of one connection whose rates are remembered.
+/// The number of models of one connection whose rate limits are stored.
 const MAX_MODELS: usize = 64;
 
-/// What a rate counts.
+/// The unit of a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateName {
     Requests,
@@ -31,7 +31,7 @@ impl RateName {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// How much of it a request of so many tokens takes.
+    /// The amount that a request with this many tokens takes.
     fn amount(self, tokens: u64) -> u64 {
         match self {
             Self::Requests => 1,
@@ -40,21 +40,21 @@ impl RateName {
     }
 }
 
-/// A rate of one model's as an answer told it.
+/// A rate limit of one model, as an answer reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderRate {
     pub limit: u64,
-    /// The amount that was left when the provider told it.
+    /// The amount left when the provider reported it.
     left: u64,
     read_ms: u64,
-    /// When everything is there again; what was told is forgotten then.
+    /// When the limit is full again. The reading expires then.
     pub full_ms: u64,
-    /// The amount that calls have begun since.
+    /// The amount of the requests that started since.
     begun: u64,
 }
 
 impl ProviderRate {
-    /// `None` for a quota, and where it was not told how much of what is left until when.
+    /// `None` for a quota, or if the limit, the amount left or the reset time is missing.
     fn of(window: &WindowReading, now_ms: u64) -> Option<(RateName, Self)> {
         let name = RateName::of(&window.name).filter(|_| !window.is_quota && window.resets_in_ms > 0)?;
         let (limit, left) = window.amounts.filter(|(limit, _)| *limit > 0)?;
@@ -68,7 +68,7 @@ impl ProviderRate {
         now_ms >= self.full_ms
     }
 
-    /// The amount that comes back until the limit is full.
+    /// The amount missing to the full limit.
     fn missing(&self) -> u64 {
         self.limit - self.left
     }
@@ -83,12 +83,12 @@ impl ProviderRate {
         (self.left + back).saturating_sub(self.begun)
     }
 
-    /// The amount that comes back in a minute; `None` where nothing was missing.
+    /// The amount that is refilled per minute; `None` if nothing was missing.
     pub fn per_minute(&self) -> Option<u64> {
         (self.missing() > 0).then(|| share(self.missing(), 60_000, self.span_ms()))
     }
 
-    /// Milliseconds until there is room for so many; one that is larger than the limit waits until nothing is missing.
+    /// Milliseconds until the amount fits. An amount larger than the limit waits until nothing is missing.
     fn wait_ms(&self, amount: u64, now_ms: u64) -> u64 {
         if self.is_over(now_ms) {
             return 0;
@@ -112,7 +112,7 @@ fn share(whole: u64, part: u64, of: u64) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-/// The rates of one connection, by the model as its provider knows it: providers tell each model's own.
+/// The rate limits of one connection, by the provider's name of the model. Providers report them per model.
 #[derive(Debug, Default)]
 pub struct ProviderRates(HashMap<Box<str>, [Option<ProviderRate>; 3]>);
 
@@ -125,7 +125,7 @@ impl ProviderRates {
         self.0.clear();
     }
 
-    /// Takes over what an answer told; a rate that it does not tell stays.
+    /// Stores the rate limits of an answer. Limits that it does not report are unchanged.
     pub fn learn(&mut self, model: &str, windows: &[WindowReading], now_ms: u64) {
         for (name, rate) in windows.iter().filter_map(|one| ProviderRate::of(one, now_ms)) {
             if !self.0.contains_key(model) {
@@ -143,7 +143,7 @@ impl ProviderRates {
         }
     }
 
-    /// A request of so many tokens begins.
+    /// Records the start of a request with this many tokens.
     pub fn begin(&mut self, model: &str, tokens: u64) {
         for (rate, name) in self.0.get_mut(model).into_iter().flatten().zip(RateName::ALL) {
             if let Some(rate) = rate {
@@ -152,13 +152,13 @@ impl ProviderRates {
         }
     }
 
-    /// Milliseconds until a request of so many tokens may begin.
+    /// Milliseconds until a request with this many tokens may start.
     pub fn wait_ms(&self, model: &str, tokens: u64, now_ms: u64) -> u64 {
         let waits = self.of(model).map(|(name, rate)| rate.wait_ms(name.amount(tokens), now_ms));
         waits.max().unwrap_or(0)
     }
 
-    /// 0 to 1: what is left of the tightest; `None` where nothing is known.
+    /// The remaining share of the tightest rate limit, from 0 to 1; `None` if none is known.
     pub fn left(&self, model: &str, now_ms: u64) -> Option<f32> {
         let rates = self.of(model).filter(|(_, rate)| !rate.is_over(now_ms));
         rates.map(|(_, rate)| rate.remaining(now_ms) as f32 / rate.limit as f32).reduce(f32::min)
@@ -169,7 +169,7 @@ impl ProviderRates {
         RateName::ALL.into_iter().zip(rates).filter_map(|(name, rate)| Some((name, rate.as_ref()?)))
     }
 
-    /// Every rate that still says something.
+    /// Every rate limit that has not expired.
     pub fn all(&self, now_ms: u64) -> impl Iterator<Item = (&str, RateName, &ProviderRate)> {
         self.0.iter().flat_map(move |(model, rates)| {
             let rates = RateName::ALL.into_iter().zip(rates);

@@ -1,35 +1,37 @@
-//! What a provider's answer says of its limits, in its headers: how much is left of each window, and when it is full again.
+//! Reads a provider's limits from the headers of its answers: the amount left in each window and its reset time.
 //!
-//! Read are `x-ratelimit-{limit,remaining,reset}[-<what>]` (OpenAI and those who follow it), `anthropic-ratelimit-<what>-
-//! {limit,remaining,reset}` and `anthropic-ratelimit-unified-<window>-{utilization,reset}` (Anthropic), and
-//! `x-codex-{primary,secondary}-{used-percent,window-minutes,reset-after-seconds,reset-at}` (OpenAI's subscriptions). What is not
-//! a number is nothing. Resets are seconds, durations (`6m0s`, `120ms`), moments (RFC 3339) or Unix times.
+//! The headers are `x-ratelimit-{limit,remaining,reset}[-<what>]` (OpenAI and compatible providers),
+//! `anthropic-ratelimit-<what>-{limit,remaining,reset}` and `anthropic-ratelimit-unified-<window>-{utilization,reset}`
+//! (Anthropic), and `x-codex-{primary,secondary}-{used-percent,window-minutes,reset-after-seconds,reset-at}` (OpenAI's
+//! subscriptions). Values that are not numbers are ignored. Resets are seconds, durations (`6m0s`, `120ms`), timestamps
+//! (RFC 3339) or Unix times.
 
 use crate::strategy::QuotaWindow;
 use serde::Deserialize;
 use smallvec::SmallVec;
 
-/// An answer is believed about so many windows.
+/// The number of windows that are read from one answer.
 const MAX_WINDOWS: usize = 12;
 const SESSION_MS: u64 = 24 * 3_600_000;
 const WEEK_MS: u64 = 8 * 24 * 3_600_000;
-/// The longest reset that is believed.
+/// The longest reset time that is accepted.
 const MAX_RESET_MS: u64 = 32 * 24 * 3_600_000;
-/// A window that is full again sooner is a rate, which fills while one waits: an empty one closes nothing by itself.
+/// A window that resets sooner is a rate limit, which refills while callers wait. Exhausting it does not close the
+/// connection.
 const QUOTA_FROM_MS: u64 = 10 * 60_000;
-/// Above these a number is a moment: seconds, milliseconds.
+/// Numbers above these are Unix times, in seconds and in milliseconds.
 const UNIX_SECONDS: f64 = 1e9;
 const UNIX_MILLISECONDS: f64 = 1e12;
 
-/// The parts of quotas that are kept back.
+/// Which part of a quota is reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct QuotaThresholds {
-    /// A connection with no more than this left of a window is blocked until the window's reset.
+    /// A connection is blocked until the window resets when no more than this is left of it.
     pub threshold_percent: f32,
-    /// An empty quota whose reset nobody told is looked at again after this.
+    /// An exhausted quota without a reset time is checked again after this time.
     pub recheck_ms: u64,
-    /// Whether rates that providers tell are held to as limits.
+    /// Whether rate limits that providers report are enforced.
     pub learn_limits: bool,
 }
 
@@ -39,22 +41,22 @@ impl Default for QuotaThresholds {
     }
 }
 
-/// One window as an answer told of it.
+/// A window as an answer reported it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowReading {
     /// `requests`, `tokens`, `5h`, `7d`, ...
     pub name: String,
-    /// 0 to 1: what is left.
+    /// The remaining share, from 0 to 1.
     pub remaining: f32,
-    /// 0 is not told.
+    /// 0 if unknown.
     pub resets_in_ms: u64,
-    /// A quota rather than a rate: when it is empty, nothing is served until its reset.
+    /// A quota, and not a rate limit: once it is exhausted, nothing is served until its reset.
     pub is_quota: bool,
-    /// How many there are, and how many of them are left, where both were told.
+    /// The limit and the amount left, if both were reported.
     pub amounts: Option<(u64, u64)>,
 }
 
-/// How long a window is, as strategies tell windows apart.
+/// The length of a window, as routing strategies distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaSpan {
     /// Up to a day.
@@ -85,7 +87,7 @@ struct Partial<'a> {
     name: &'a str,
     limit: Option<f64>,
     remaining: Option<f64>,
-    /// 0 to 1.
+    /// From 0 to 1.
     used: Option<f64>,
     resets_in_ms: Option<u64>,
     length_ms: Option<u64>,
@@ -95,11 +97,11 @@ struct Partial<'a> {
 enum Family {
     #[default]
     Rates,
-    /// The name says that it is a quota.
+    /// The name identifies a quota.
     Quotas,
 }
 
-/// The windows that these headers tell of. Names are in small letters.
+/// Reads the windows from these headers. Names are in lower case.
 pub fn read_quota_headers<'a>(
     headers: impl Iterator<Item = (&'a str, &'a str)>,
     now_unix_ms: u64,
@@ -131,7 +133,7 @@ pub fn read_quota_headers<'a>(
     parts.iter().filter_map(Partial::reading).collect()
 }
 
-/// Family, window and field of a header's name.
+/// The family, window and field of a header name.
 fn place(name: &str) -> Option<(Family, &str, &str)> {
     if let Some(rest) = name.strip_prefix("x-ratelimit-") {
         let (field, window) = rest.split_once('-').unwrap_or((rest, "requests"));
@@ -155,7 +157,7 @@ impl Partial<'_> {
         let remaining = match (self.used, self.remaining, self.limit) {
             (Some(used), _, _) => 1.0 - used,
             (None, Some(remaining), Some(limit)) if limit > 0.0 => remaining / limit,
-            // Of how much is not told; that nothing is left is.
+            // The limit is unknown, but nothing is left.
             (None, Some(0.0), _) => 0.0,
             _ => return None,
         };
@@ -178,7 +180,7 @@ impl Partial<'_> {
     }
 }
 
-/// Milliseconds from now; what is past is now, and nonsense is nothing.
+/// Milliseconds from now. Times in the past give 0, and invalid values give `None`.
 fn parse_reset(text: &str, now_unix_ms: u64) -> Option<u64> {
     if let Ok(number) = text.parse::<f64>() {
         if !number.is_finite() || number < 0.0 {

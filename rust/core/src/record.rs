@@ -1,4 +1,4 @@
-//! The usage record: one line of the spool per settled request. Field names are the columns of `usage.duckdb`.
+//! The usage record: one line of the spool per settled request. The field names are the columns of `usage.duckdb`.
 
 mod columns;
 mod quick;
@@ -21,32 +21,32 @@ pub enum Outcome {
     Completed,
     UpstreamFailed,
     ClientGone,
-    /// What a record says whose writer said nothing, so that nothing counts as a success by omission.
+    /// The default outcome, so that a request never counts as a success by omission.
     #[default]
     Refused,
     Shed,
     Drained,
 }
 
-/// What the response cache had to do with a request that it was asked about, or would have been.
+/// The result of the response cache for a request that used it, or would have used it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheOutcome {
     Hit,
     Miss,
-    /// The caller or the key's default asked for the provider's own answer.
+    /// The caller, or the default of the key, requested the provider's own answer.
     Bypass,
 }
 
-/// Which tier of the response cache a hit came from.
+/// The tier of the response cache that a hit came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
     Exact,
     Vector,
-    /// The answer of an equal request's call that was under way.
+    /// The answer came from the running call of an equal request.
     Joined,
-    /// An answer to the same request that another worker left in the store that workers share.
+    /// The answer came from the shared store, where another worker had stored it.
     Shared,
 }
 
@@ -61,17 +61,17 @@ impl CacheKind {
     }
 }
 
-/// What a request had to do with the response cache; nothing, by default.
+/// The use of the response cache by a request. The default is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cached {
     pub cache: Option<CacheOutcome>,
     pub kind: Option<CacheKind>,
-    /// What the call would have cost that a hit made needless.
+    /// The cost of the call that a hit saved.
     pub cost_saved_usd_micros: Option<u64>,
 }
 
-/// One settled request; the default is one of which nothing is known. What is not known is left out: every byte of it is read again
-/// by control.
+/// A settled request. By default every field is unknown. Unknown fields are left out, because the control plane reads
+/// every byte again.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Record<'a> {
     pub request_id: &'a str,
@@ -80,10 +80,10 @@ pub struct Record<'a> {
     pub principal_kind: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<&'a str>,
-    /// The groups that the key was in, by their ids from the topmost down, separated by `/`.
+    /// The ids of the key's groups, from the topmost down, separated by `/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_path: Option<&'a str>,
-    /// The tags of the key and its groups, between commas.
+    /// The tags of the key and its groups, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct Record<'a> {
     pub outcome: Outcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<&'a str>,
-    /// The sentence that the caller received, masked and of at most 300 bytes; none for keys with `noLog`.
+    /// The error message that the caller received, masked and at most 300 bytes long. Absent for keys with `noLog`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<&'a str>,
     pub tokens_input: u64,
@@ -118,26 +118,26 @@ pub struct Record<'a> {
     pub tokens_cached: u64,
     pub tokens_reasoning: u64,
     pub tokens_cache_write: u64,
-    /// The part of `tokens_cache_write` that is kept for an hour.
+    /// The part of `tokens_cache_write` that lasts an hour.
     #[serde(skip_serializing_if = "is_zero")]
     pub tokens_cache_write_hour: u64,
-    /// In which tier the provider says it served, where that is not the standard one.
+    /// The service tier that the provider reported, if it is not the standard one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<&'a str>,
-    /// Which prices the cost is by, beside those of input and output as they stand.
+    /// The prices that the cost includes, in addition to the plain prices of input and output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price_tiers: Option<&'a str>,
     pub cost_usd_micros: u64,
     pub latency_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_ms: Option<f64>,
-    /// When the targets were chosen, milliseconds after the admission.
+    /// When the targets were chosen, in milliseconds after the admission.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen_ms: Option<f64>,
     pub attempts: u32,
-    /// The attempts that failed: `connection;kind;end;model`, separated by commas. The end is in milliseconds after the admission.
-    /// Where the provider answered, `;status;code;type;request id;message` follow, as far as they are known. In the model's name and
-    /// the provider's texts `%`, `,`, `;`, `"`, `\\` and control characters are percent-encoded.
+    /// The failed attempts: `connection;kind;end;model`, separated by commas. `end` is in milliseconds after the
+    /// admission. If the provider answered, `;status;code;type;request id;message` follow, as far as they are known. In
+    /// the model name and the provider's texts `%`, `,`, `;`, `"`, `\\` and control characters are percent-encoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_attempts: Option<&'a str>,
     pub bytes_request: u64,
@@ -149,10 +149,10 @@ pub struct Record<'a> {
     pub cache_kind: Option<CacheKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_saved_usd_micros: Option<u64>,
-    /// What guardrails found, either way: `name;found=kind;action=action`, separated by commas.
+    /// The findings of the guardrails in both directions: `name;found=kind;action=action`, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guardrails: Option<&'a str>,
-    /// The pipeline that made the conversation shorter, tokens before and after, and the time that it took.
+    /// The pipeline that shortened the conversation, the tokens before and after, and the time that it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,16 +161,17 @@ pub struct Record<'a> {
     pub compression_tokens_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression_ms: Option<f64>,
-    /// Why texts stayed as they were: `engine:reason=count`, separated by commas.
+    /// Why texts were left unchanged: `engine:reason=count`, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression_rejected: Option<&'a str>,
-    /// What the tokens that were left out would have cost as input.
+    /// The input cost of the removed tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression_saved_usd_micros: Option<u64>,
-    /// The fault that the call was given on purpose.
+    /// The fault that was injected into the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chaos: Option<&'a str>,
-    /// Whether a conversation stayed with the target whose provider has it in its prompt cache, where its combo asks for that.
+    /// Whether a conversation stayed with the target whose provider has it in its prompt cache, if its combo requests
+    /// that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hold: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,7 +188,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Record<'_> {
-    /// With what the call used: never more than sums over many records have room for.
+    /// Sets the usage of the call, limited so that sums over many records fit.
     #[must_use]
     pub fn with_usage(mut self, usage: &Usage, cost_usd_micros: u64) -> Self {
         self.tokens_input = usage.input.min(MAX_RECORDED_TOKENS);

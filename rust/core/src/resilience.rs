@@ -1,28 +1,29 @@
-//! How patient the gateway is with providers that fail: every threshold that an operator may set (`PATCH /api/resilience`), and
-//! what an operator has had forgotten. Part of the snapshot; what is not in it has the default.
+//! How the gateway treats failing providers: the thresholds that an operator may set (`PATCH /api/resilience`), and the
+//! states that an operator has cleared. Part of the snapshot; absent values have the default.
 
 use crate::breaker::{BreakerLimits, LockoutLimits};
 use crate::cooldown::Rests;
 use crate::quota::QuotaThresholds;
 use serde::Deserialize;
 
-/// How patient the gateway is with providers that fail: every threshold that an operator may set (`PATCH /api/resilience`), and
-/// what an operator has had forgotten. Times are milliseconds.
+/// How the gateway treats failing providers: the thresholds that an operator may set (`PATCH /api/resilience`), and the
+/// states that an operator has cleared. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Resilience {
     pub connection_cooldown: Rests,
-    /// For providers elsewhere.
+    /// For remote providers.
     pub provider_breaker: BreakerLimits,
-    /// For those on this machine or a private network.
+    /// For providers on this machine or a private network.
     pub own_machine_breaker: BreakerLimits,
     pub model_lockout: LockoutLimits,
     pub quota: QuotaThresholds,
-    /// Refusals of a credential in a row after which its connection is no longer tried, until an operator changes the credential.
+    /// The number of consecutive refusals of a credential after which the connection is not tried again until an
+    /// operator changes the credential.
     pub terminal_after: u32,
-    /// How long callers wait for the one probe of a connection or provider that has rested.
+    /// How long callers wait for the probe of a connection or provider after a cooldown.
     pub probe_wait_ms: u64,
-    /// The states that were cleared on an operator's word, in the order of their numbers.
+    /// The states that an operator cleared, in the order of their numbers.
     pub clears: Vec<Clear>,
 }
 
@@ -41,17 +42,17 @@ impl Default for Resilience {
     }
 }
 
-/// Something that was held against connections and is to be forgotten. A worker carries out each number once; one that has just
-/// started has nothing to forget.
+/// A request to clear the state of connections. A worker processes each number once. A worker that has just started has
+/// nothing to clear.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Clear {
     pub number: u64,
-    /// `None` is every one.
+    /// `None` means every provider.
     #[serde(default)]
     pub provider: Option<String>,
     #[serde(default)]
     pub connection: Option<String>,
-    /// Only the lockouts of models: of this one, or of all with `*`. Without it everything is forgotten.
+    /// Clears only the lockouts of this model, or of all models with `*`. Without it every state is cleared.
     #[serde(default)]
     pub model: Option<String>,
 }

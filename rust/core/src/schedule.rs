@@ -1,6 +1,6 @@
-//! When a key may be used: hours of the day on days of the week, in a time zone of their own.
+//! When a key may be used: hours of the day on days of the week, in the schedule's time zone.
 //!
-//! The zones are those of the IANA database that is built in, so that every machine agrees with every other.
+//! Zones come from the built-in IANA database, so that all machines agree.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 const MINUTES_A_DAY: u16 = 24 * 60;
 
-/// Open from `from` until `until` on `days`; past midnight if `until` is earlier, and then the day is that on which the
-/// hours begin.
+/// Open from `from` until `until` on `days`. If `until` is earlier, the schedule ends on the next day, and `days` names
+/// the day on which it starts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Wire")]
 pub struct Schedule {
@@ -17,7 +17,7 @@ pub struct Schedule {
     until_minute: u16,
     /// Sunday first.
     days: [bool; 7],
-    /// `None`: a zone that is not known here, so that the hours cannot be told.
+    /// `None` if the zone is unknown, so that the schedule cannot be evaluated.
     zone: Option<TimeZone>,
     text: String,
 }
@@ -51,8 +51,8 @@ impl TryFrom<Wire> for Schedule {
 }
 
 impl Schedule {
-    /// Whether it is open at this time. A zone that is not known is never open: a rule that cannot be read is no
-    /// permission.
+    /// Whether the schedule is open at this time. With an unknown zone it never is, because a rule that cannot be
+    /// evaluated must not grant access.
     pub fn is_open(&self, unix_ms: u64) -> bool {
         let Some(zone) = &self.zone else { return false };
         let Some(now) = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()) else {
@@ -69,7 +69,7 @@ impl Schedule {
             || (self.days[yesterday] && minute < self.until_minute)
     }
 
-    /// As it is told to a caller: `09:00-17:00 Europe/Vienna`.
+    /// The text for the caller: `09:00-17:00 Europe/Vienna`.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -114,7 +114,7 @@ mod tests {
             ("2026-01-03T05:59:00Z", true), // Saturday morning
             ("2026-01-03T06:00:00Z", false),
             ("2026-01-03T22:30:00Z", false), // Saturday night
-            ("2026-01-02T03:00:00Z", false), // Friday morning is Thursday's night
+            ("2026-01-02T03:00:00Z", false), // Friday morning belongs to Thursday night
         ] {
             assert_eq!(night.is_open(at(moment)), open, "{moment}");
         }

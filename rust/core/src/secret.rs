@@ -1,7 +1,8 @@
-//! Secrets: how keys look, how they are stored, how provider credentials are sealed.
+//! Secrets: the format of keys, their storage, and the encryption of provider credentials.
 //!
-//! A key is 256 random bits with a prefix that scanners recognise and a checksum that catches typing errors before any
-//! look-up. It is stored as its SHA-256: with 256 random bits there is nothing for a slow hash to protect.
+//! A key consists of 256 random bits, with a prefix that secret scanners recognize and a checksum that detects typing
+//! errors before any lookup. It is stored as its SHA-256. A slow hash would protect nothing, because 256 random bits
+//! cannot be guessed.
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
@@ -11,9 +12,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Deserializer};
 use std::cell::RefCell;
 
-/// What every gateway key begins with.
+/// The prefix of every gateway key.
 pub const KEY_PREFIX: &str = "sk-fl-";
-/// What every management access token begins with.
+/// The prefix of every management access token.
 pub const TOKEN_PREFIX: &str = "flm_";
 const RANDOM_CHARS: usize = 43;
 const CHECKSUM_CHARS: usize = 6;
@@ -22,7 +23,7 @@ const SEAL_VERSION: u8 = 1;
 const NAME_BYTES: usize = 16;
 const NAMES_BYTES: usize = 32 * NAME_BYTES;
 
-/// SHA-256 of a secret, the only form in which one is stored or compared.
+/// SHA-256 of a secret, the only form in which a secret is stored or compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SecretHash(pub [u8; 32]);
 
@@ -33,7 +34,7 @@ impl SecretHash {
         Self(bytes)
     }
 
-    /// Reads 64 hex digits.
+    /// Parses 64 hex digits.
     pub fn from_hex(hex: &str) -> Option<Self> {
         let digits = hex.as_bytes();
         if digits.len() != 64 {
@@ -50,19 +51,19 @@ impl SecretHash {
         hex(&self.0)
     }
 
-    /// Compares without an early exit, so that time tells nothing of where the difference is.
+    /// Compares in constant time, so that timing does not reveal where the values differ.
     pub fn same_as(&self, other: &Self) -> bool {
         self.0.iter().zip(other.0).fold(0_u8, |seen, (a, b)| seen | (a ^ b)) == 0
     }
 }
 
-/// A text that must be used and never shown: it prints as `***`.
+/// A text that must not be shown. It prints as `***`.
 #[derive(Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// For the one place that sends it.
+    /// Returns the text, for the code that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -95,7 +96,7 @@ fn nibble(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// The system's random source failed; nothing secret can be made.
+/// The system's random source failed, so no secret can be generated.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the system gives no random bytes")]
 pub struct NoRandomness;
@@ -108,12 +109,12 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
 }
 
 thread_local! {
-    /// Random bytes for names, and how many of them are used.
+    /// Random bytes for names, and how many of them have been used.
     static FOR_NAMES: RefCell<([u8; NAMES_BYTES], usize)> = const { RefCell::new(([0; NAMES_BYTES], NAMES_BYTES)) };
 }
 
-/// A name that nothing else has: 128 random bits in hex. It is no secret, so the system is asked for many at a time, which
-/// saves a call of it for each.
+/// A unique name: 128 random bits in hex. It is not a secret, so random bytes are read for many names at a time, which
+/// saves system calls.
 pub fn random_name() -> Result<String, NoRandomness> {
     FOR_NAMES.with_borrow_mut(|(bytes, used)| {
         if *used == NAMES_BYTES {
@@ -126,7 +127,7 @@ pub fn random_name() -> Result<String, NoRandomness> {
     })
 }
 
-/// A fresh gateway key.
+/// Generates a gateway key.
 pub fn generate_key() -> Result<String, NoRandomness> {
     let body = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let mut key = format!("{KEY_PREFIX}{body}");
@@ -134,7 +135,7 @@ pub fn generate_key() -> Result<String, NoRandomness> {
     Ok(key)
 }
 
-/// Whether the text has the form and the checksum of a gateway key; says nothing of whether the key exists.
+/// Whether the text has the form and the checksum of a gateway key. Does not check that the key exists.
 pub fn is_well_formed_key(text: &str) -> bool {
     text.len() == KEY_LEN
         && text.starts_with(KEY_PREFIX)
@@ -148,17 +149,17 @@ fn checksum(text: &str) -> String {
     sum
 }
 
-/// A sealed value does not open: another key, another record, or changed bytes.
+/// A sealed value cannot be opened: another key, another record, or changed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the sealed secret does not open with this key for this record")]
 pub struct SealBroken;
 
-/// Seals and opens provider credentials (AES-256-GCM). The record's id is associated data, so a secret that was moved
-/// to another row does not open there.
+/// Encrypts and decrypts provider credentials (AES-256-GCM). The record's id is associated data, so a secret that was
+/// copied to another row cannot be opened there.
 #[derive(Clone)]
 pub struct Sealer {
     key: LessSafeKey,
-    /// While keys are exchanged: what is sealed with this one opens, too.
+    /// Also opens values sealed with this key, while keys are rotated.
     other: Option<LessSafeKey>,
 }
 
@@ -174,13 +175,13 @@ impl Sealer {
         Some(Self { key: aes_key(key)?, other: None })
     }
 
-    /// This sealer, opening also what is sealed with another key. `None` unless that key has 32 bytes.
+    /// Adds a second key for opening. `None` unless it has 32 bytes.
     #[must_use]
     pub fn with_other(self, other: &[u8]) -> Option<Self> {
         Some(Self { other: Some(aes_key(other)?), ..self })
     }
 
-    /// One version byte, the nonce, the ciphertext with its tag.
+    /// Returns one version byte, the nonce, and the ciphertext with its tag.
     pub fn seal(&self, record_id: &str, plaintext: &[u8]) -> Result<Vec<u8>, NoRandomness> {
         let nonce = random_bytes::<NONCE_LEN>()?;
         let mut text = plaintext.to_vec();
@@ -223,13 +224,13 @@ fn associated(record_id: &str) -> Aad<String> {
     Aad::from(format!("fairlead:{record_id}"))
 }
 
-/// Reads a hash as 64 hex digits.
+/// Deserializes a hash from 64 hex digits.
 pub fn hash_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretHash, D::Error> {
     let text = String::deserialize(deserializer)?;
     SecretHash::from_hex(&text).ok_or_else(|| serde::de::Error::custom("a hash is 64 hex digits"))
 }
 
-/// Reads a hash as 64 hex digits, or none.
+/// Deserializes an optional hash from 64 hex digits.
 pub fn optional_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretHash>, D::Error> {
     match Option::<String>::deserialize(deserializer)? {
         None => Ok(None),

@@ -1,17 +1,18 @@
-//! Google's service accounts: the signed assertion that is exchanged for an access token (RFC 7523, as Google's "OAuth 2.0
-//! for server to server applications" describes it). Pure: the caller says what time it is and does the exchange.
+//! Google service accounts: creates the signed assertion that is exchanged for an access token (RFC 7523, and Google's
+//! "OAuth 2.0 for server to server applications"). The caller passes the time and makes the exchange, so the module has
+//! no side effects.
 
 use crate::jwt;
 use crate::secret::Secret;
 use serde::Deserialize;
 use serde_json::json;
 
-/// The scope of the tokens that are asked for.
+/// The scope of the requested tokens.
 pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
-/// How long an assertion counts; Google takes no longer one.
+/// The lifetime of an assertion, in seconds. Google accepts no longer one.
 const LIFETIME_S: i64 = 3_600;
 
-/// The members of a service account's key file that are needed.
+/// The required members of a service account's key file.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ServiceAccount {
     client_email: String,
@@ -21,11 +22,11 @@ pub struct ServiceAccount {
     pub token_uri: String,
 }
 
-/// Why an account makes no assertion.
+/// Why an assertion could not be created.
 pub use crate::jwt::Broken;
 
 impl ServiceAccount {
-    /// Of the key file's JSON.
+    /// Parses the JSON of a key file.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }
@@ -34,7 +35,7 @@ impl ServiceAccount {
         &self.private_key
     }
 
-    /// A signed JWT that asks for an access token of [`SCOPE`].
+    /// Creates a signed JWT that requests an access token of [`SCOPE`].
     pub fn assertion(&self, unix_s: i64) -> Result<String, Broken> {
         let claims = json!({
             "iss": self.client_email,
@@ -51,7 +52,7 @@ impl ServiceAccount {
 mod tests {
     use super::*;
 
-    /// The signature itself is judged by an OAuth library in the integration test; here are the ways to be wrong.
+    /// An OAuth library checks the signature in the integration test. These are the error cases.
     #[test]
     fn a_key_that_is_none_is_told() {
         for private_key in ["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "no base64!"] {

@@ -1,4 +1,4 @@
-//! Connections that one session has to itself for a while: who holds one, and what a caller shows for it.
+//! Exclusive leases of connections to one session: who holds a lease, and how a caller proves it.
 
 use crate::secret::SecretHash;
 use serde::Deserialize;
@@ -7,15 +7,15 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SessionLease {
     pub key_id: String,
-    /// SHA-256 of the name that the owner keeps secret, in hex.
+    /// SHA-256 of the owner's secret name, in hex.
     pub owner_hash: String,
-    /// Larger with each lease: who shows an earlier one has lost it.
+    /// Increases with each lease. A caller with an earlier generation has lost its lease.
     pub generation: u64,
-    /// UTC.
+    /// The end of the lease, in milliseconds since 1970.
     pub until_ms: u64,
 }
 
-/// What a caller shows for its lease.
+/// The caller's proof of its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionClaim {
     pub owner_hash: String,
@@ -23,7 +23,7 @@ pub struct SessionClaim {
 }
 
 impl SessionClaim {
-    /// By the owner's secret name.
+    /// Creates a claim from the owner's secret name.
     pub fn new(owner: &str, generation: Option<u64>) -> Self {
         Self { owner_hash: SecretHash::of(owner.as_bytes()).to_hex(), generation }
     }

@@ -1,11 +1,12 @@
-//! Which sessions of a key are active, for keys that may have only so many.
+//! The active sessions of keys that may have only a limited number of them.
 //!
-//! A worker by itself counts what it knows. Several workers count in the store that they share: a session that a worker has
-//! let in goes on without a question and is reported now and then; for one that it does not know the store is asked.
+//! A single worker counts the sessions that it knows. Several workers count in a shared store: a worker admits a
+//! session that it knows without asking and reports it periodically, and it asks the store about a session that it does
+//! not know.
 //!
 //! ```text
-//! (unknown) -> asked -> in, reported every 30 s while it is used -> idle for 15 min -> (unknown)
-//!                    \-> full
+//!  (unknown) -> asked -> in, reported every 30 s while it is used -> idle for 15 min -> (unknown)
+//!                     \-> full
 //! ```
 
 use crate::error::{Error, ErrorKind};
@@ -16,30 +17,31 @@ use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A session that was not heard of for this long is over.
+/// A session ends after this time without use.
 pub const IDLE_MS: u64 = 15 * 60_000;
-/// A session in use is reported to the store this often: another worker may take it for over by so much too early.
+/// How often a session in use is reported to the store. Another worker may consider it ended too early by up to this
+/// time.
 const REPORT_EVERY_MS: u64 = 30_000;
-/// For so long the store's answer that there is no room is taken for the present.
+/// How long the store's answer that the key is full is considered current.
 const FRESH_MS: u64 = 200;
-/// Sessions that wait for the store's answer; more are refused until they are answered.
+/// The maximum number of sessions that wait for the store's answer. Further ones are refused until it arrives.
 const MAX_QUESTIONS: usize = 10_000;
 
-/// A session of a key, as workers know it.
+/// A session of a key, as the workers identify it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionName {
     pub key_id: String,
     pub session_id: String,
 }
 
-/// A session that wants to enter: the key may have `max` of them.
+/// A session that wants to start. The key may have `max` of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionQuestion {
     pub name: SessionName,
     pub max: usize,
 }
 
-/// A session that this worker has let in, used so many milliseconds ago.
+/// A session that this worker has admitted, and the milliseconds since its last use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionReport {
     pub name: SessionName,
@@ -50,13 +52,13 @@ pub struct SessionReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionAnswer {
     Entered,
-    /// The oldest session of the key is over after so long, unless it is used.
+    /// The oldest session of the key ends after this time unless it is used.
     Full {
         wait_ms: u64,
     },
 }
 
-/// When a session was used and reported last, monotonic milliseconds; `None`: never reported.
+/// When a session was last used and reported, in monotonic milliseconds. `None` means never reported.
 #[derive(Debug, Clone, Copy)]
 struct ActiveSession {
     used_ms: u64,
@@ -69,8 +71,8 @@ struct Refusal {
     wait_ms: u64,
 }
 
-/// Active sessions, and what the store is to be asked. Bounded: a key has at most as many sessions as it may, and an answer is
-/// kept for a moment.
+/// The active sessions, and the questions for the store. Bounded, because a key has at most its maximum of sessions and
+/// an answer is stored only briefly.
 #[derive(Debug, Default)]
 struct Book {
     by_key: HashMap<String, HashMap<String, ActiveSession>>,
@@ -78,23 +80,23 @@ struct Book {
     refusals: HashMap<SessionName, Refusal>,
 }
 
-/// Which sessions of a key are active.
+/// The active sessions of every key.
 #[derive(Debug, Default)]
 pub struct Sessions {
     book: Mutex<Book>,
-    /// Where sessions are counted together with other workers.
+    /// Set if sessions are counted together with other workers.
     terms: Option<Arc<LeaseTerms>>,
 }
 
 impl Sessions {
-    /// Sessions that are counted together with other workers.
+    /// Counts sessions together with other workers.
     #[must_use]
     pub fn shared(terms: Arc<LeaseTerms>) -> Self {
         Self { terms: Some(terms), ..Self::default() }
     }
 
-    /// Notes that the session is used now, or why it may not be: `LimitsUnknown` where the store has to be asked first, which is
-    /// noted. `now_ms` is monotonic.
+    /// Records that the session is used now. Returns an error if it may not start. The error is `LimitsUnknown` if the
+    /// store must be asked first; the question is then queued. `now_ms` is monotonic.
     pub fn enter(&self, key_id: &str, session_id: &str, max: usize, now_ms: u64) -> Result<(), Error> {
         let mut book = self.book.lock();
         let own = book.by_key.entry(key_id.to_owned()).or_default();
@@ -106,7 +108,7 @@ impl Sessions {
             own.retain(|_, session| !is_over(session, now_ms));
         }
         if own.len() >= max {
-            // They are a part of what the store knows.
+            // The sessions that this worker knows are a subset of those in the store.
             let oldest_ms = own.values().map(|session| session.used_ms).min().unwrap_or(now_ms);
             return Err(full(max, (oldest_ms + IDLE_MS).saturating_sub(now_ms)));
         }
@@ -126,13 +128,13 @@ impl Sessions {
         Ok(())
     }
 
-    /// What the store is to be asked; each question once.
+    /// Takes the questions for the store, each once.
     pub fn take_questions(&self) -> Vec<SessionQuestion> {
         let questions = std::mem::take(&mut self.book.lock().questions);
         questions.into_iter().map(|(name, max)| SessionQuestion { name, max }).collect()
     }
 
-    /// Takes the store's answers, in the order of the questions.
+    /// Applies the store's answers, in the order of the questions.
     pub fn take_answers(&self, questions: Vec<SessionQuestion>, answers: &[SessionAnswer], now_ms: u64) {
         let mut book = self.book.lock();
         book.refusals.retain(|_, refusal| refusal.at_ms + FRESH_MS > now_ms);
@@ -150,8 +152,8 @@ impl Sessions {
         }
     }
 
-    /// What the store is to be told of sessions that are used: those that were not reported for a while, or all that are
-    /// active, to a store that has come back. They count as reported.
+    /// Takes the reports for the store: sessions that are due for one, or with `is_all` every active session, because
+    /// the store has come back. They count as reported from then on.
     pub fn take_reports(&self, now_ms: u64, is_all: bool) -> Vec<SessionReport> {
         let mut reports = Vec::new();
         for (key_id, own) in &mut self.book.lock().by_key {
@@ -169,7 +171,7 @@ impl Sessions {
         reports
     }
 
-    /// Forgets sessions that are over. Called now and then.
+    /// Removes ended sessions. Called periodically.
     pub fn sweep(&self, now_ms: u64) {
         self.book.lock().by_key.retain(|_, own| {
             own.retain(|_, session| !is_over(session, now_ms));

@@ -1,4 +1,4 @@
-//! Tests of sessions: of a worker by itself, and of several with a store between them.
+//! Tests of sessions, with a single worker and with several that share a store.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn kind_of(entered: Result<(), Error>) -> Option<ErrorKind> {
     entered.err().map(|error| error.kind)
 }
 
-/// Asks, and takes this answer.
+/// Enters a session, and gives this answer of the store.
 fn enter_with(sessions: &Sessions, session: &str, answer: SessionAnswer, now_ms: u64) -> Option<ErrorKind> {
     assert_eq!(kind_of(sessions.enter("k", session, 2, now_ms)), Some(ErrorKind::LimitsUnknown));
     let questions = sessions.take_questions();

@@ -1,7 +1,7 @@
-//! Standard Webhooks 1.0: what a delivery is signed with, and how a receiver checks it.
+//! Standard Webhooks 1.0: how a delivery is signed, and how a receiver verifies it.
 //!
-//! Signed is `id.timestamp.body`, byte for byte as it is sent, with HMAC-SHA256. A header holds one signature for each
-//! secret that counts, so that a secret can be rotated without a moment in which nobody verifies.
+//! The signature is the HMAC-SHA256 of `id.timestamp.body`, exactly as sent. A header holds one signature for each
+//! valid secret, so that a secret can be rotated without an interruption.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
@@ -11,27 +11,27 @@ use serde_json::json;
 use crate::jwt;
 use crate::secret::{random_bytes, NoRandomness, Secret};
 
-/// What every signing secret begins with.
+/// The prefix of every signing secret.
 pub const SECRET_PREFIX: &str = "whsec_";
-/// What every symmetric signature begins with.
+/// The prefix of every symmetric signature.
 const SIGNATURE_PREFIX: &str = "v1,";
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-/// How old or young a delivery may be where nothing else is said, seconds.
+/// The default tolerance for the age of a delivery, in seconds.
 pub const TOLERANCE_S: i64 = 300;
-/// Signatures in one header that are looked at.
+/// The number of signatures in a header that are checked.
 const SIGNATURES_MAX: usize = 32;
 
-/// The text is no signing secret.
+/// The text is not a signing secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a signing secret is `whsec_` and the base64 of 24 to 64 bytes")]
 pub struct NotASecret;
 
-/// The message's id cannot be signed.
+/// The message id cannot be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a message's id is 1 to 256 printable ASCII characters without blanks and dots")]
 pub struct NotAnId;
 
-/// Why a delivery does not verify.
+/// Why a delivery is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     #[error("the timestamp is not a number of seconds")]
@@ -56,7 +56,7 @@ impl std::fmt::Debug for SigningSecret {
 }
 
 impl SigningSecret {
-    /// Reads `whsec_...`.
+    /// Parses `whsec_...`.
     pub fn parse(text: &str) -> Result<Self, NotASecret> {
         let bytes = text.strip_prefix(SECRET_PREFIX).and_then(|rest| STANDARD.decode(rest).ok()).ok_or(NotASecret)?;
         if !SECRET_BYTES.contains(&bytes.len()) {
@@ -74,12 +74,12 @@ impl SigningSecret {
     }
 }
 
-/// A fresh secret of 256 random bits.
+/// Generates a secret of 256 random bits.
 pub fn new_secret() -> Result<String, NoRandomness> {
     Ok(format!("{SECRET_PREFIX}{}", STANDARD.encode(random_bytes::<32>()?)))
 }
 
-/// The header `webhook-signature`: one signature for each secret, in their order.
+/// The header `webhook-signature`: one signature for each secret, in the same order.
 pub fn sign(secrets: &[SigningSecret], id: &str, timestamp_s: i64, body: &[u8]) -> Result<String, NotAnId> {
     check_id(id)?;
     let timestamp = timestamp_s.to_string();
@@ -90,7 +90,7 @@ pub fn sign(secrets: &[SigningSecret], id: &str, timestamp_s: i64, body: &[u8]) 
     Ok(signatures.join(" "))
 }
 
-/// A delivery as it was received: its headers `webhook-id`, `webhook-timestamp` (UTC seconds) and `webhook-signature`, and its
+/// A received delivery: its headers `webhook-id`, `webhook-timestamp` (UTC seconds) and `webhook-signature`, and its
 /// body.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
@@ -100,7 +100,7 @@ pub struct Delivery<'a> {
     pub body: &'a [u8],
 }
 
-/// Checks a delivery's signature and age. Every secret is compared with every signature in constant time.
+/// Verifies a delivery's signature and age. Every secret is compared with every signature in constant time.
 pub fn verify(
     secrets: &[SigningSecret],
     delivery: &Delivery<'_>,
@@ -139,10 +139,10 @@ pub fn verify(
     }
 }
 
-/// How long a delivery's token counts, seconds: as long as a timestamp may be old.
+/// The lifetime of a delivery's token, in seconds: the maximum age of a timestamp.
 const TOKEN_LIFETIME_S: i64 = TOLERANCE_S;
 
-/// Who signs with a key whose public half is published, and for whom.
+/// The signer, whose public key is published, and the audience.
 #[derive(Debug)]
 pub struct Token<'a> {
     /// PKCS #8 PEM of an RSA key.
@@ -152,7 +152,7 @@ pub struct Token<'a> {
     pub audience: &'a str,
 }
 
-/// Why a delivery is not signed with a token.
+/// Why a delivery could not be signed with a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotSigned {
     #[error(transparent)]
@@ -161,8 +161,8 @@ pub enum NotSigned {
     Key(#[from] jwt::Broken),
 }
 
-/// The header `webhook-signature` for a listener with which there is no shared secret: a token that names it, the message
-/// and the SHA-256 of the body's bytes, so that it is good for this delivery alone.
+/// The header `webhook-signature` for a listener without a shared secret. The token names the listener, the message and
+/// the SHA-256 of the body, so that it is valid only for this delivery.
 pub fn sign_token(token: &Token<'_>, id: &str, timestamp_s: i64, body: &[u8]) -> Result<String, NotSigned> {
     check_id(id)?;
     let claims = json!({
@@ -176,7 +176,7 @@ pub fn sign_token(token: &Token<'_>, id: &str, timestamp_s: i64, body: &[u8]) ->
     Ok(jwt::sign_rs256(token.key, Some(token.key_id), &claims)?)
 }
 
-/// A dot would let an id take over the place of the timestamp.
+/// With a dot, an id could be mistaken for an id and a timestamp.
 fn check_id(id: &str) -> Result<(), NotAnId> {
     let plain = id.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'.');
     if plain && (1..=256).contains(&id.len()) {
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // The published example of the specification.
+    // The example in the specification.
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";
     const TIMESTAMP: i64 = 1_614_265_330;
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(check("1614265330", SIGNATURE, BODY, TIMESTAMP), Ok(()));
     }
 
-    /// An official library judges, in the tests of the wheel, what is in a token and that it verifies.
+    /// The tests of the wheel verify the content and signature of a token with an official library.
     #[test]
     fn a_token_needs_a_key_and_an_id() {
         let key = Secret::from("no key".to_owned());
@@ -244,7 +244,7 @@ mod tests {
         {
             assert_eq!(check(timestamp, SIGNATURE, BODY, TIMESTAMP), Err(Rejection::Timestamp), "{timestamp}");
         }
-        // Another spelling of the same second is another text, so it is not what was signed.
+        // Another spelling of the same second is a different text, so the signature does not match.
         assert_eq!(check("01614265330", SIGNATURE, BODY, TIMESTAMP), Err(Rejection::NoMatch));
     }
 

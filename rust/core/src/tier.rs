@@ -1,32 +1,34 @@
-//! What a route asks of its caller.
+//! The authorization that a route requires.
 
 use crate::error::{Error, ErrorKind};
 
-/// Who may pass.
+/// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// Anybody.
     Public,
     /// A gateway key, or anybody while keys are not required.
     Inference,
-    /// A session, the local token, an access token (`read` to read, `write` to change), or a key with the scope `manage`.
+    /// A session, the local token, an access token (`read` to read, `write` to change), or a key with the scope
+    /// `manage`.
     Management,
-    /// As `Management`, and an access token needs `admin`.
+    /// Like `Management`, but an access token needs `admin`.
     Admin,
     /// A session or the local token.
     Session,
     /// A session of any role, or the local token: what people do with their own account.
     Account,
-    /// A gateway key, always: the scraping API knows no other caller.
+    /// Always a gateway key. The scraping API has no other kind of caller.
     Key,
-    /// Anybody whom control finds in the credential, which is none of the relay's: it goes along as it was sent, and so does
-    /// the body. The relay tells a session only; control holds it to the gateway's own pages.
+    /// Anybody whom the control plane recognizes by a credential unknown to the relay. The relay forwards the
+    /// credential and the body unchanged and resolves only sessions. The control plane restricts those to the gateway's
+    /// own pages.
     Delegated,
 }
 
 impl Tier {
-    /// A refused credential, as this tier's callers are told of it: where a key is the only credential, one that does
-    /// not count is an invalid key (401), whatever the reason.
+    /// Adapts the error for a refused credential to the callers of this tier. If a key is the only credential, every
+    /// refused one is reported as an invalid key (401).
     #[must_use]
     pub fn refusal_of(self, mut fault: Error) -> Error {
         if self == Self::Key && fault.kind == ErrorKind::Forbidden {

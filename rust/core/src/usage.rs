@@ -1,38 +1,39 @@
-//! What a model call consumed, as the provider counted it.
+//! The usage of a model call, as the provider counted it.
 
 use serde::Deserialize;
 
-/// How fast, and how dear, a provider serves a call: its own word, in one spelling.
+/// The service tier in which a provider served a call, normalized from the provider's own name. It determines speed and
+/// price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceTier {
     #[default]
     Standard,
-    /// Some time within a day.
+    /// Within a day.
     Batch,
-    /// When there is room.
+    /// When capacity is free.
     Flex,
-    /// Before others.
+    /// Before the standard tier.
     Priority,
-    /// Before those.
+    /// Before priority.
     Ultrafast,
 }
 
 impl ServiceTier {
-    /// Reads what providers and callers write; what nobody has another price for is the standard one.
+    /// Parses the names that providers and callers use. A name without separate prices is the standard tier.
     #[must_use]
     pub fn of(name: &str) -> Self {
         match name.trim_start_matches("ON_DEMAND_") {
             "batch" => Self::Batch,
             "flex" | "FLEX" => Self::Flex,
-            // OpenAI takes both names for one.
+            // OpenAI treats both names as the same tier.
             "priority" | "PRIORITY" | "fast" => Self::Priority,
             "ultrafast" => Self::Ultrafast,
             _ => Self::Standard,
         }
     }
 
-    /// As records have it.
+    /// The name in records.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +46,7 @@ impl ServiceTier {
     }
 }
 
-/// Token counts of one call; zero where the provider said nothing. `cached` and `cache_write` are parts of `input`,
+/// Token counts of one call; zero if the provider reported none. `cached` and `cache_write` are parts of `input`, and
 /// `reasoning` is a part of `output`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -54,33 +55,33 @@ pub struct Usage {
     pub cached: u64,
     pub reasoning: u64,
     pub cache_write: u64,
-    /// The part of `cache_write` that is kept for an hour rather than for minutes.
+    /// The part of `cache_write` that lasts an hour instead of minutes.
     pub cache_write_hour: u64,
     pub service: ServiceTier,
 }
 
-/// A count of units above this is none: no call makes a thousand million pictures, or reads as many pages.
+/// Larger counts are invalid: no call creates a thousand million images or reads as many pages.
 pub const MAX_UNITS: u64 = 1_000_000_000;
-/// More tokens than this are not written down of one record. A conversation may add up many calls of its own, so this is
-/// above what one call may tell; it leaves room for nine thousand such records in a sum of 64 bits.
+/// The most tokens that one record holds. A conversation may add up many calls, so this exceeds what one call can
+/// report. The sum of nine thousand such records fits into 64 bits.
 pub const MAX_RECORDED_TOKENS: u64 = 1_000_000_000_000_000;
 
-/// The units beside tokens that a call came to; zero for those that it does not deal in.
+/// The units of a call other than tokens; zero for units that it does not use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Units {
-    /// Pictures that were made, or looked at where those are what is paid for.
+    /// Images that were created, or that were read if those are charged.
     pub images: u64,
-    /// Of a recording, milliseconds.
+    /// The length of audio, in milliseconds.
     pub audio_ms: u64,
     pub pages: u64,
-    /// Of a text that was read aloud.
+    /// The length of a text that was spoken.
     pub characters: u64,
     /// Searches.
     pub queries: u64,
 }
 
 impl Units {
-    /// These, where the provider told nothing else.
+    /// Returns the counts of `report`, and these where it has none.
     #[must_use]
     pub fn updated_with(self, report: Self) -> Self {
         let pick = |own: u64, report: u64| if report == 0 { own } else { report };
@@ -105,7 +106,7 @@ impl std::ops::Add for Usage {
             reasoning: self.reasoning.saturating_add(other.reasoning),
             cache_write: self.cache_write.saturating_add(other.cache_write),
             cache_write_hour: self.cache_write_hour.saturating_add(other.cache_write_hour),
-            // Of several calls the one that the caller gets speaks for all.
+            // The first of several calls determines the tier.
             service: self.service,
         }
     }

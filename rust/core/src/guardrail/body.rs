@@ -80,7 +80,7 @@ pub(super) fn splice(body: &[u8], cuts: &[(Range<usize>, String)]) -> Vec<u8> {
 }
 
 /// Decodes a JSON string or number as text, borrowed if it holds no escape. Invalid Unicode, such as a lone surrogate,
-/// does not hide the rest of the text.
+/// does not hide the remaining text.
 pub(super) fn read(raw: &[u8]) -> Option<Cow<'_, str>> {
     if raw.first().is_some_and(u8::is_ascii_digit) {
         return Some(String::from_utf8_lossy(raw));

@@ -5,7 +5,7 @@
 //! written by people or models. `tests/unit/python/test_guardrail_members.py` compares the lists with the types of the
 //! vendors' SDKs.
 
-/// What the value of a member holds.
+/// The content of a member's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Holds {
     /// Text, which is judged. Members that no list names are text too.
@@ -30,7 +30,7 @@ pub(super) enum Holds {
     Unread,
 }
 
-/// What the value of the member with this name holds.
+/// The content of the value of the member with this name.
 pub(super) fn holds(name: &[u8]) -> Holds {
     match name {
         b"type" => Holds::Kind,

@@ -197,7 +197,7 @@ impl StreamedText {
         at
     }
 
-    /// Returns the text up to `hold`. Where two redactions overlap, the first one names the mark.
+    /// Returns the text up to `hold`. If two redactions overlap, the first one names the mark.
     fn release(&mut self, hold: usize) -> String {
         let mut out = String::with_capacity(hold.saturating_sub(self.gone));
         if !self.cuts.is_empty() {
@@ -205,7 +205,7 @@ impl StreamedText {
             let ripe = self.cuts.iter().take_while(|(place, _)| place.start < hold).count();
             for (place, kind) in self.cuts.drain(..ripe).collect::<SmallVec<[_; 4]>>() {
                 if place.start < self.gone {
-                    // Where two redactions overlap, the longer one also covers the rest.
+                    // If two redactions overlap, the longer one also covers the rest.
                     if place.end > self.gone {
                         self.skip(place.end);
                     }

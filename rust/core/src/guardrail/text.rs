@@ -71,14 +71,14 @@ pub(super) fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Replaces the findings with marks. Where two overlap, the first one names the mark.
+/// Replaces the findings with marks. If two overlap, the first one names the mark.
 fn replace(text: &str, mut cuts: Vec<(Range<usize>, &'static str)>) -> String {
     cuts.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for (place, kind) in cuts {
         if place.start < at {
-            // Where two findings overlap, the longer one also covers the rest.
+            // If two findings overlap, the longer one also covers the rest.
             at = at.max(place.end);
             continue;
         }

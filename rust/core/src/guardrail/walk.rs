@@ -18,7 +18,7 @@ const MIN_NUMBER_BYTES: usize = 13;
 /// A name of letters alone that is at least this long may be a key. Most of the vendors' names are shorter.
 const MIN_KEY_BYTES: usize = 20;
 
-/// Where in the body a text is.
+/// The kind of place in which a text occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
     /// The value of a member, or an element of a list.

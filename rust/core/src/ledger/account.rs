@@ -1,4 +1,4 @@
-//! The account of one limit: what is used and held in its window, and how much of that is known.
+//! The account of one limit: the amounts used and reserved in its window, and how much of the earlier use is known.
 
 use super::amounts::HeldPart;
 use super::refusal::{exceeded, limits_lost, limits_unknown};
@@ -8,36 +8,36 @@ use crate::limit::{Limit, LimitUnit, Window};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
-    /// Everything of the window is in `used`.
+    /// `used` covers the whole window.
     All,
-    /// Use that was recorded in this segment and later is in `used`.
+    /// `used` covers the use recorded from this segment on.
     Since(u64),
 }
 
 #[derive(Debug)]
 pub struct Account {
-    /// The account's number in this ledger: holds name it.
+    /// The account's number in this ledger, which holds refer to.
     pub number: u64,
     pub limit: Limit,
     pub window: Window,
-    /// Goes up with each window, so that a hold of a window that is over gives nothing back, also where the clock brings
-    /// the same window twice.
+    /// Incremented with each window, so that a hold of an earlier window returns nothing, even if the clock enters the
+    /// same window twice.
     pub epoch: u64,
-    /// The beginning of the latest window that it has been in.
+    /// The start of the latest window that the account has been in.
     pub reached_ms: u64,
     pub used: u64,
     pub reserved: u64,
-    /// How much of `used` has no record yet, so that no sum of control can have it.
+    /// The part of `used` without a record, which no sum of the control plane can include.
     pub unrecorded: u64,
     pub known: Coverage,
-    /// This node's part, where several nodes hold the limit together. `used` and `reserved` are then those of this node alone.
+    /// This node's lease, if several nodes share the limit. `used` and `reserved` then belong to this node alone.
     pub lease: Option<Box<Lease>>,
 }
 
-/// Nothing was asked yet, so nothing is counted.
+/// The earlier use has not been requested, so nothing is counted.
 pub const NEVER: Coverage = Coverage::Since(u64::MAX);
 
-/// Windows this short need no past: by the time that it is known they are over.
+/// Windows up to this length need no earlier use, because they end before it is known.
 pub const SHORT_WINDOW_MS: u64 = 60_000;
 
 impl Account {
@@ -57,14 +57,15 @@ impl Account {
         }
     }
 
-    /// Goes on to the window of the present; never back. One that began while we were counting is known from its beginning.
+    /// Moves to the current window, never backwards. The use of a window that began while the ledger was counting is
+    /// fully known.
     pub fn roll(&mut self, now_ms: u64) {
         if now_ms >= self.window.ends_ms {
             self.enter(now_ms);
         }
     }
 
-    /// Begins a window that the clock came back to: its use is not known.
+    /// Begins a window that the clock was set back to. Its use is unknown.
     pub fn put_back(&mut self, now_ms: u64) {
         if now_ms < self.window.starts_ms {
             self.enter(now_ms);
@@ -80,12 +81,12 @@ impl Account {
         self.known = if is_new || needs_no_past(&self.limit, self.window) { Coverage::All } else { NEVER };
         if let Some(lease) = &mut self.lease {
             lease.renew();
-            // Whether it has a past is the shared store's to say.
+            // The shared store decides whether there is earlier use.
             self.known = Coverage::All;
         }
     }
 
-    /// Whether so much more fits.
+    /// Whether the amount fits.
     pub fn room(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.known != Coverage::All {
             return Err(limits_unknown());
@@ -106,7 +107,8 @@ impl Account {
         Ok(())
     }
 
-    /// Whether so much more fits for work that begins later: what the shared store alone can say is asked then.
+    /// Whether the amount fits for work that begins later. Questions that only the shared store can answer are asked
+    /// then.
     pub fn room_later(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.lease.is_none() || self.known != Coverage::All {
             return self.room(limit, amount, now_ms, terms);
@@ -122,7 +124,7 @@ impl Account {
         exceeded(limit, self.window, self.known_use(), amount, now_ms)
     }
 
-    /// Takes so much for a request that is let through. Of a limit on requests that is used at once, whatever becomes of it.
+    /// Takes the amount for an admitted request. A limit on requests counts it as used at once, whatever the outcome.
     pub fn take(&mut self, amount: u64) -> HeldPart {
         let mut part = HeldPart { account: self.number, epoch: self.epoch, reserved: 0, counted: 0 };
         if self.limit.is_counted_at_once() {
@@ -136,7 +138,7 @@ impl Account {
         part
     }
 
-    /// Where others share the limit, the store should hear soon of use that goes above this node's part.
+    /// If the limit is shared, requests an early report to the store when the use exceeds this node's lease.
     pub fn note_use(&self, terms: Option<&LeaseTerms>) {
         if let (Some(lease), Some(terms)) = (&self.lease, terms) {
             lease.note_use(terms, self.limit.amount, self.own_use());
@@ -147,7 +149,7 @@ impl Account {
         NodeUse { used: self.used, reserved: self.reserved }
     }
 
-    /// The amounts used, and used or held, as far as this node knows.
+    /// The amounts used, and used or reserved, as far as this node knows.
     pub fn known_use(&self) -> (u64, u64) {
         let (others_used, others) = self.lease.as_ref().map_or((0, 0), |lease| lease.others());
         let used = self.used.saturating_add(others_used);
@@ -165,7 +167,7 @@ impl HeldPart {
     }
 }
 
-/// Whether the windows of a limit are over by the time that their past is known.
+/// Whether the limit's windows end before their earlier use would be known.
 pub fn needs_no_past(limit: &Limit, window: Window) -> bool {
     limit.unit == LimitUnit::Requests && window.ends_ms - window.starts_ms < SHORT_WINDOW_MS
 }

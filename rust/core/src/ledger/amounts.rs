@@ -1,9 +1,9 @@
-//! What a call asks of limits, what it holds of them, and what it came to.
+//! The amounts of a call: what it requests under its limits, what it holds, and what it used.
 
 use crate::limit::{Limit, LimitScope, LimitUnit, Served};
 use smallvec::SmallVec;
 
-/// The most that a request can come to, or what it came to.
+/// The amounts that a request may use at most, or has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amounts {
     pub tokens: u64,
@@ -41,21 +41,21 @@ impl Amounts {
     }
 }
 
-/// What a request is about, as far as limits ask.
+/// The properties of a request that limits depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// As the caller named it.
+    /// The model name that the caller used.
     pub model: &'a str,
-    /// What served it; nothing before that is known.
+    /// The provider and model that served the request; empty until that is known.
     pub served: Served<'a>,
 }
 
-/// What a request asks room for.
+/// The capacity that a request needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ask {
-    /// `None` for a request that uses nothing: only limits of requests hold.
+    /// `None` for a request that uses nothing, to which only limits on requests apply.
     pub most: Option<Amounts>,
-    /// Limits of requests counted the request when it was accepted.
+    /// Limits on requests already counted this request when it was accepted.
     pub is_counted: bool,
 }
 
@@ -66,7 +66,7 @@ impl From<Option<Amounts>> for Ask {
 }
 
 impl Ask {
-    /// The amount under a limit; `None` where the limit does not hold.
+    /// The amount that counts under a limit; `None` if the limit does not apply.
     pub fn under(self, limit: &Limit) -> Option<u64> {
         if self.is_counted && limit.is_counted_at_once() {
             return None;
@@ -78,53 +78,53 @@ impl Ask {
     }
 }
 
-/// Room that was reserved. It must come back through [`crate::Ledger::settle`].
+/// Reserved capacity. It must be returned through [`crate::Ledger::settle`].
 #[derive(Debug, Default)]
 pub struct Hold {
     pub parts: SmallVec<[HeldPart; 4]>,
-    /// The most that the call, or the next answer of a conversation, comes to.
+    /// The most that the call, or the next answer of a conversation, may use.
     pub most: Amounts,
     /// The request itself was counted when it was accepted.
     pub is_counted: bool,
-    /// The amounts that were counted of the call before its end.
+    /// The amounts of the call that were counted before its end.
     pub counted: Amounts,
 }
 
-/// What one call has in one window of one account.
+/// The part of a hold in one window of one account.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldPart {
     pub account: u64,
     pub epoch: u64,
     pub reserved: u64,
-    /// In the account's `used` before there is a record of it.
+    /// The part of the account's `used` that has no record yet.
     pub counted: u64,
 }
 
-/// What a request came to.
+/// The final amounts of a request.
 #[derive(Debug)]
 pub struct Charge {
-    /// The room that was reserved for it.
+    /// The capacity that was reserved for it.
     pub hold: Option<Hold>,
     pub spent: Amounts,
-    /// The segment that its record is in.
+    /// The segment that holds its record.
     pub segment: u64,
 }
 
-/// The outcome of asking for room.
+/// The result of a reservation.
 #[derive(Debug, Default)]
 pub struct Reservation {
     pub hold: Option<Hold>,
-    /// Limits of a model or a provider under which there is no room: what they apply to is left out.
+    /// The exhausted limits on a model or provider. The targets that they apply to are left out.
     pub without: Vec<Limit>,
 }
 
 impl Reservation {
-    /// Whether one of these limits leaves it out.
+    /// Whether one of these limits leaves this target out.
     pub fn leaves_out(&self, model: &str, served: &Served<'_>) -> bool {
         self.without.iter().any(|limit| limit.applies_to(model, served))
     }
 
-    /// Whether the request holds room under this limit: a limit whose targets are all left out is not its.
+    /// Whether the request needs capacity under this limit. It does not if all targets of the limit are left out.
     pub fn is_under(&self, limit: &Limit, model: &str, targets: &[Served<'_>]) -> bool {
         self.without.is_empty()
             || limit.scope == LimitScope::All
@@ -133,10 +133,11 @@ impl Reservation {
     }
 }
 
-/// One limit whose past control is asked for: the sum over the records of the key, or of all keys in the group, since `from_ms`.
+/// A question to the control plane about the earlier use under a limit: the sum over the records of the key, or of all
+/// keys in the group, since `from_ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitQuestion {
-    /// The key's id, or that of the limit's group.
+    /// The id of the key, or of the limit's group.
     pub owner_id: String,
     pub limit: Limit,
     pub from_ms: u64,

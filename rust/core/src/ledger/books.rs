@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Whose accounts a call is counted in: its key's, and those of the groups that the key was in when the call was let in.
+/// The owners of the accounts that a call counts in: its key, and the groups that the key was in when the call was
+/// admitted.
 #[derive(Debug, Clone, Copy)]
 pub struct Owners<'k> {
     key_id: &'k str,
@@ -29,25 +30,25 @@ impl<'k> From<&'k str> for Owners<'k> {
     }
 }
 
-/// Who has the account of a limit: its group, or the key.
+/// The owner of a limit's account: its group, or else the key.
 pub fn owner_of<'k>(limit: &'k Limit, key: &'k Key) -> &'k str {
     limit.group.as_ref().map_or(key.id.as_str(), |group| group.id.as_str())
 }
 
 #[derive(Debug, Default)]
 pub struct Books {
-    /// By the id of a key or a group.
+    /// By the id of a key or group.
     pub of_owners: HashMap<String, Vec<Account>>,
     pub present: Present,
     pub opened: u64,
 }
 
-/// Accounts that one call is counted in.
+/// The accounts that one call counts in.
 pub type Accounts<'b> = SmallVec<[&'b mut Account; 8]>;
 
 impl Books {
-    /// The present, Unix milliseconds. Where the clock was put back, every window that lies in the future is left for the one
-    /// that it is now.
+    /// The current time in Unix milliseconds. If the clock was set back, every window that lies in the future is
+    /// replaced by the current one.
     pub fn at(&mut self, now: Moment) -> u64 {
         let (now_ms, is_put_back) = self.present.read(now);
         if is_put_back {
@@ -56,13 +57,13 @@ impl Books {
         now_ms
     }
 
-    /// The accounts of a key and its groups, each in the window that it is now.
+    /// The accounts of a key and its groups, each moved to its current window.
     pub fn accounts(&mut self, owners: Owners<'_>, now_ms: u64) -> Accounts<'_> {
         let mut accounts = Accounts::new();
         if owners.groups.is_empty() {
             accounts.extend(self.of_owners.get_mut(owners.key_id).into_iter().flatten());
         } else {
-            // No owner has the empty id: it stands for the levels that are not there.
+            // No owner has an empty id, so it marks the levels that do not exist.
             let mut ids = [""; LEVELS_MAX + 1];
             let levels = owners.groups.iter().map(|group| group.id.as_str());
             for (id, owner) in ids.iter_mut().zip(std::iter::once(owners.key_id).chain(levels)) {

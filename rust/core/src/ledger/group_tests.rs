@@ -1,4 +1,4 @@
-//! Tests of the ledger with groups: room at every level or at none, and the past of groups.
+//! Tests of the ledger with groups: reserving at every level or none, and the earlier use of groups.
 
 use super::*;
 use crate::snapshot::Snapshot;
@@ -11,7 +11,7 @@ fn limit(unit: &str, amount: u64) -> Value {
     json!({"id": unit, "name": "limit", "unit": unit, "amount": amount, "period": {"month": 0}})
 }
 
-/// Keys `one` in the team and `two` in the area, of a firm of three levels; each level with its limit.
+/// Key `one` in the team and key `two` in the area, below a firm. Each of the three levels has its limit.
 fn keys(team: &Value, area: &Value, firm: &Value) -> (Arc<Key>, Arc<Key>) {
     let group = |id: &str, parent: Option<&str>, limit: &Value| json!({"id": id, "name": id, "parent": parent, "limits": [limit]});
     let key = |id: &str, group: &str| json!({"id": id, "hash": crate::secret::hex(&crate::secret::SecretHash::of(id.as_bytes()).0), "is_active": true, "group": group});
@@ -91,7 +91,7 @@ fn a_key_that_is_moved_leaves_what_it_spent_and_what_it_still_spends_where_it_wa
     ledger.open([&one, &two].into_iter(), |_| true, NOW);
     let hold = ledger.reserve(&one, subject(), tokens(90), NOW).expect("room");
     let moved = Arc::new(Key { groups: one.groups[2..].to_vec(), ..Key::clone(&one) });
-    // The call under way was let in as a call of the team.
+    // The running call was admitted as a call of the team.
     ledger.settle(one.as_ref(), subject(), charge(hold, tokens(90)), NOW);
     assert!(ledger.reserve(&two, subject(), tokens(20), NOW).is_err(), "the area has 10 left");
     assert!(ledger.reserve(&moved, subject(), tokens(500), NOW).is_ok(), "of the firm alone now");

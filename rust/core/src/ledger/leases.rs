@@ -1,4 +1,4 @@
-//! The ledger of a node that holds limits together with others: what it tells the shared store, and what it hears.
+//! The ledger of a node that shares limits with other nodes: its reports to the shared store, and the store's answers.
 
 use super::account::{needs_no_past, Account, Coverage};
 use super::amounts::LimitQuestion;
@@ -9,30 +9,31 @@ use crate::limit::{Limit, LimitScope, LimitUnit, Window};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The use of before is asked for again after this long, where nodes that have ended left room.
+/// The time before the earlier use is requested again, if stopped nodes left unused capacity.
 const ORPHANS_AGAIN_MS: u64 = 5_000;
 
-/// Control was not asked yet. What this node uses counts all the same.
+/// The control plane has not been asked. The use of this node counts already.
 pub(super) const UNASKED: Coverage = Coverage::Since(0);
 
-/// One limit as this node tells the store of it.
+/// One limit as this node reports it to the store.
 #[derive(Debug)]
 pub struct LeaseQuestion {
     account: u64,
     epoch: u64,
     owner_id: String,
-    /// Names the limit, what it counts and its window, for every node alike.
+    /// Identifies the limit, its unit and its window, equally on every node.
     pub place: String,
     pub window: Window,
     pub limit: u64,
-    /// Money: nothing of a lease that is over is anybody's before it is known what was used.
+    /// The limit is in money: the capacity of an expired lease is not granted again before its use is known.
     pub is_exact: bool,
     pub claim: LeaseClaim,
-    /// Whether the store may take it that it knows all that was used in this window.
+    /// Whether the store knows all use of this window.
     pub is_whole: bool,
-    /// The use before the store counted, by node.
+    /// The use before the store began to count, by node.
     pub past: Option<UseByNode>,
-    /// The clock was put back into this window, so that what is counted now adds to what was told before: which time it is.
+    /// Set if the clock was set back into this window: a counter, so that the use from now on is added to the earlier
+    /// reports.
     pub returned: Option<u64>,
     asked_ms: u64,
 }
@@ -41,15 +42,15 @@ pub struct LeaseQuestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseAnswer {
     Grant(LeaseGrant),
-    /// The store does not know what was used before, so it grants nothing.
+    /// The store does not know the earlier use, so it grants nothing.
     PastUnknown,
 }
 
-/// A node's room under limits that it shares.
+/// A node's leases on shared limits.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseSummary {
     pub leases: usize,
-    /// Limits under which somebody has used something or holds room.
+    /// The number of limits with used or reserved amounts.
     pub in_use: usize,
 }
 
@@ -85,7 +86,7 @@ impl Account {
 }
 
 impl Ledger {
-    /// A ledger whose limits are held together with other nodes.
+    /// Creates a ledger whose limits are shared with other nodes.
     #[must_use]
     pub fn shared(terms: Arc<LeaseTerms>) -> Self {
         Self { terms: Some(terms), ..Self::default() }
@@ -97,8 +98,8 @@ impl Ledger {
         Some(terms)
     }
 
-    /// The reports and questions that are due to the store now, at most `max` limits. `since_ms` (UTC): the store knows all that was used
-    /// from then on. `is_all`: the store has come back, and is told everything.
+    /// The reports and questions that are due now, for at most `max` limits. The store knows all use from `since_ms`
+    /// (UTC) on. With `is_all`, everything is reported, because the store has come back.
     pub fn lease_questions(&self, now: Moment, since_ms: u64, max: usize, is_all: bool) -> Vec<LeaseQuestion> {
         let Some(terms) = self.terms_at(now) else { return Vec::new() };
         let mut books = self.books.lock();
@@ -139,7 +140,7 @@ impl Ledger {
         questions
     }
 
-    /// Takes the store's answers, in the order of the questions.
+    /// Applies the store's answers, in the order of the questions.
     pub fn take_leases(&self, questions: &[LeaseQuestion], answers: &[LeaseAnswer], now: Moment) {
         let Some(terms) = self.terms_at(now) else { return };
         let mut books = self.books.lock();
@@ -155,7 +156,7 @@ impl Ledger {
                         lease.past = None;
                     }
                     lease.take(terms, *grant, own_use, question.asked_ms);
-                    // The store has it from whichever node was told first.
+                    // The store has it from the first node that reported it.
                     account.known = Coverage::All;
                 }
                 LeaseAnswer::PastUnknown => account.known = UNASKED,
@@ -163,7 +164,7 @@ impl Ledger {
         }
     }
 
-    /// Control's answers about the past, in the order of the questions.
+    /// Applies the control plane's answers about earlier use, in the order of the questions.
     pub fn seed_leases(&self, questions: &[LimitQuestion], pasts: Vec<UseByNode>) {
         let mut books = self.books.lock();
         for (question, past) in questions.iter().zip(pasts) {

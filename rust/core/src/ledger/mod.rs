@@ -1,19 +1,21 @@
-//! What keys have used of their limits, so that no two requests spend the same room.
+//! The use of limits by keys, so that no two requests spend the same capacity.
 //!
-//! A request reserves the most that it can cost before it is sent and settles what it did cost, once. The counts live in
-//! this process. What was used before it began, or before a limit was set, is asked of control, which has the records:
-//! until the answer is there the limit's account is *unknown* and its key is refused rather than overspent.
+//! Before it is sent, a request reserves the most that it can cost. Afterwards it settles the actual cost, once. The
+//! counters are in this process. The control plane has the records, so the ledger asks it for the use before the
+//! process started or before a limit was set. Until the answer arrives the account is *unknown*, and its key is refused
+//! so that it cannot overspend.
 //!
 //! ```text
-//! (a limit appears) -> unknown, nothing counted -> asked: counts what is recorded from segment n on
-//!                      -> seeded with the sum of all records before segment n -> known
+//!  (a limit appears) -> unknown, nothing counted -> asked: counts what is recorded from segment n on
+//!                       -> seeded with the sum of all records before segment n -> known
 //! ```
 //!
-//! Everything counts in the window of the moment in which it is counted: a request when it is let through, what it used
-//! when that is known. When a request's head came says nothing here, because a caller may hold its body back for minutes.
+//! Each amount counts in the window in which it becomes known: a request when it is admitted, its use when that is
+//! known. The time of the request head is not used, because a caller may delay the body for minutes.
 //!
-//! `amounts` (what a call asks, holds and came to), `account` (one limit in its window), `books` (the accounts of every key and
-//! group), `refusal` (why there is no room), then [`Ledger`]; `leases` is its part in limits that several nodes hold together.
+//! `amounts` holds the amounts of a call, `account` one limit in its window, `books` the accounts of every key and
+//! group, and `refusal` the error messages. [`Ledger`] combines them. `leases` is its part for limits that several
+//! nodes share.
 
 mod account;
 mod amounts;
@@ -39,16 +41,16 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What keys have used of their limits, so that no two requests spend the same room.
+/// The use of limits by keys, so that no two requests spend the same capacity.
 #[derive(Debug, Default)]
 pub struct Ledger {
     books: Mutex<Books>,
-    /// Where limits are held together with other nodes.
+    /// Set if limits are shared with other nodes.
     terms: Option<Arc<LeaseTerms>>,
 }
 
 impl Ledger {
-    /// Reserves room under all limits of the key that apply, or under none.
+    /// Reserves capacity under all limits of the key that apply, or under none.
     pub fn reserve(
         &self,
         key: &Arc<Key>,
@@ -60,8 +62,8 @@ impl Ledger {
         Ok(hold)
     }
 
-    /// Reserves room for a request that any of `targets` may serve. Those under whose own limits there is no room are left out; an
-    /// error when none is left, or where the limit is on the name that the caller used.
+    /// Reserves capacity for a request that any of `targets` may serve. Targets whose own limits are exhausted are left
+    /// out. Returns an error if none is left, or if the exhausted limit applies to the name that the caller used.
     pub fn reserve_any(
         &self,
         key: &Arc<Key>,
@@ -95,7 +97,7 @@ impl Ledger {
                         continue;
                     }
                     if let Err(reason) = room() {
-                        // Whether there is room is the shared store's to say, which the caller waits for.
+                        // Only the shared store knows whether there is capacity, and the caller waits for its answer.
                         if reason.kind == ErrorKind::LimitsUnknown && terms.is_some_and(|terms| !terms.is_lost()) {
                             return Err(reason);
                         }
@@ -123,17 +125,17 @@ impl Ledger {
         Ok(reservation)
     }
 
-    /// Counts a request that is accepted now and worked on later. An error where its key's limits have no room for it:
-    /// limits of requests count it, and the others must not be used up.
+    /// Counts a request that is accepted now and processed later. Limits on requests count it, and the other limits
+    /// must not be exhausted. Returns an error if the key's limits have no capacity.
     pub fn accept(&self, key: &Arc<Key>, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         self.check_room(key, subject, now)?;
         let Reservation { hold, .. } = self.reserve_any(key, subject, &[], None, now)?;
-        // Its record is written when it is worked on, so no sum of control's has it.
+        // Its record is written when it is processed, so no sum of the control plane includes it.
         self.settle(key.as_ref(), subject, Charge { hold, spent: Amounts::default(), segment: u64::MAX }, now);
         Ok(())
     }
 
-    /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it.
+    /// Whether a request for this model would be admitted now, by the limits that do not depend on who serves it.
     fn check_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         let terms = self.terms_at(now);
         let mut books = self.books.lock();
@@ -152,9 +154,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// Counts what a conversation has used since it was last asked about, of the `total` so far, and holds room for its next
-    /// answer: as much as was held for the first one, or as the dearest so far has used. An error where there is no room for
-    /// that; the caller ends the conversation then. `key`: as it is configured now.
+    /// Counts what a conversation has used since the last call, out of the `total` so far, and reserves capacity for
+    /// its next answer: the amount of its first reservation, or of its most expensive answer if that is more. Returns
+    /// an error if there is no capacity; the caller then ends the conversation. `key` has the current configuration.
     pub fn renew(
         &self,
         key: &Key,
@@ -170,7 +172,7 @@ impl Ledger {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.accounts(key.into(), now_ms);
-        // A request is counted once, whatever window it is in now: its part stays.
+        // A request counts once, whatever the current window, so its part stays.
         hold.parts.retain(|part| {
             accounts.iter().any(|account| {
                 account.number == part.account
@@ -196,7 +198,7 @@ impl Ledger {
             account.reserved = account.reserved.saturating_sub(part.reserved);
             account.note_use(terms);
             let most = hold.most.of(unit);
-            // What is not known yet is asked for; a conversation goes on meanwhile.
+            // Unknown use is requested, and the conversation continues in the meantime.
             match account.room(limit, most, now_ms, terms) {
                 Err(error) if account.known == Coverage::All => {
                     part.reserved = 0;
@@ -212,7 +214,8 @@ impl Ledger {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
-    /// Gives the reserved room back in the window in which it was reserved, and counts what was spent in the present one.
+    /// Returns the reserved capacity in the window in which it was reserved, and counts the amount spent in the current
+    /// one.
     pub fn settle<'k>(&self, owners: impl Into<Owners<'k>>, subject: Subject<'_>, charge: Charge, now: Moment) {
         let Charge { hold, spent, segment } = charge;
         let terms = self.terms_at(now);
@@ -232,7 +235,7 @@ impl Ledger {
                     account.reserved = account.reserved.saturating_sub(part.reserved);
                     account.unrecorded = account.unrecorded.saturating_sub(part.counted);
                     if !is_counted {
-                        // Control's sum has it.
+                        // The control plane's sum includes it.
                         account.used = account.used.saturating_sub(part.counted);
                     }
                 }
@@ -244,8 +247,8 @@ impl Ledger {
         }
     }
 
-    /// Opens accounts for limits that have none. `is_new` says of the id of a key or a group that it was made just now, so that it
-    /// has no past. Whether there is a new account whose past must be asked for.
+    /// Opens accounts for limits that have none. `is_new` tells whether a key or group id was just created, so that it
+    /// has no earlier use. Returns whether there is a new account whose earlier use must be requested.
     pub fn open<'k>(
         &self,
         keys: impl Iterator<Item = &'k Arc<Key>>,
@@ -265,7 +268,7 @@ impl Ledger {
                 }
                 let Some(own) = of_owners.get_mut(owner) else { continue };
                 if let Some(account) = own.iter_mut().find(|account| account.is(limit)) {
-                    // Other nodes are told of the amount that is configured now.
+                    // The amount that is configured now is the one reported to other nodes.
                     account.limit.amount = limit.amount;
                     continue;
                 }
@@ -274,7 +277,7 @@ impl Ledger {
                 must_ask |= known != Coverage::All;
                 *opened += 1;
                 let mut account = Account::new(*opened, limit, now_ms, known);
-                // A past that is known to be none is what the shared store is to be told.
+                // An account that is known to have no earlier use reports that to the shared store.
                 account.lease = is_shared.then(|| Box::new(Lease::with_past((known == Coverage::All).then(Vec::new))));
                 if is_shared && known != Coverage::All {
                     account.known = leases::UNASKED;
@@ -285,7 +288,7 @@ impl Ledger {
         must_ask
     }
 
-    /// Closes the accounts of limits that are no more.
+    /// Closes the accounts of limits that no longer exist.
     pub fn close_others<'k>(&self, keys: impl Iterator<Item = &'k Arc<Key>>) {
         let mut in_force: HashMap<&str, &[Limit]> = HashMap::new();
         for key in keys {
@@ -299,9 +302,9 @@ impl Ledger {
         });
     }
 
-    /// What must be asked of control. `seal` ends the segment that is being written and gives the number of the next; it is
-    /// called only if there is a question, with the accounts held still, so that every record is either before the seal and
-    /// in control's sum, or after it and counted here.
+    /// Returns the questions for the control plane. `seal` ends the current segment and returns the number of the next
+    /// one. It is called only if there is a question, while the accounts are locked. Every record is therefore either
+    /// before the seal and in the control plane's sum, or after it and counted here.
     pub fn ask(&self, now: Moment, seal: impl FnOnce() -> u64) -> (Vec<LimitQuestion>, u64) {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
@@ -325,7 +328,7 @@ impl Ledger {
                     account.used = account.unrecorded;
                     account.known = Coverage::Since(segment);
                 } else if account.known != Coverage::All {
-                    // All that this node uses is in `used` from its start.
+                    // All use of this node is in `used` from its start.
                     account.known = leases::UNASKED;
                 }
                 let (limit, from_ms) = (account.limit.clone(), account.window.starts_ms);
@@ -335,7 +338,7 @@ impl Ledger {
         (questions, segment)
     }
 
-    /// Control's answers, in the order of the questions.
+    /// Applies the control plane's answers, in the order of the questions.
     pub fn seed(&self, questions: &[LimitQuestion], sums: &[u64]) {
         let mut books = self.books.lock();
         for (question, &sum) in questions.iter().zip(sums) {
@@ -351,7 +354,6 @@ impl Ledger {
     }
 }
 
-/// What a request takes of a limit. One that uses nothing is held to limits of requests alone.
 #[cfg(test)]
 mod tests;
 

@@ -1,4 +1,4 @@
-//! Why there is no room under a limit, as its caller is told.
+//! The error messages for exhausted limits.
 
 use crate::error::{Error, ErrorKind};
 use crate::limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Window};
@@ -16,7 +16,8 @@ pub fn limits_lost() -> Error {
     Error::gateway(ErrorKind::LimitsUnknown, message).after_s(1)
 }
 
-/// There is no room for so much more: `used` and `taken` (used or held) in the window are what the node knows.
+/// The error for a request that does not fit. `used` and `taken` (used or reserved) are the amounts in the window that
+/// this node knows.
 pub fn exceeded(limit: &Limit, window: Window, (used, taken): (u64, u64), amount: u64, now_ms: u64) -> Error {
     let show = |amount: u64| match limit.unit {
         LimitUnit::Requests => format!("{amount} requests"),
@@ -38,7 +39,7 @@ pub fn exceeded(limit: &Limit, window: Window, (used, taken): (u64, u64), amount
     let (left, retry_after_s) = if used >= limit.amount {
         (format!("{} used", show(used)), wait_s)
     } else if limit.unit != LimitUnit::Requests && amount > limit.amount - used {
-        // Waiting for others does not help: this request alone may need more than is left.
+        // Waiting for other requests does not help, because this request alone may need more than is left.
         (
             format!(
                 "{} left, and this request may need {}; ask for less output",

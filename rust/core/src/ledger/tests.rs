@@ -1,4 +1,4 @@
-//! Tests of the ledger: what is let through together, what comes back, and what is asked of control.
+//! Tests of the ledger: which requests are admitted together, what is returned, and what the control plane is asked.
 
 use super::*;
 use crate::limit::{LimitPeriod, Zone};
@@ -43,7 +43,7 @@ fn subject() -> Subject<'static> {
     Subject { model: "p/m", served: served("p", &[], "m") }
 }
 
-/// A moment of clocks that go alike.
+/// A reading of two clocks that run alike.
 fn at(unix_ms: u64) -> Moment {
     Moment { unix_ms, monotonic_ms: unix_ms - NOON_MS / 2 }
 }
@@ -127,8 +127,8 @@ fn what_is_not_known_is_refused_until_control_has_answered() {
     let (questions, segment) = ledger.ask(at(NOON_MS), || 7);
     assert_eq!((questions.len(), segment), (1, 7));
     assert_eq!(questions[0].from_ms, NOON_MS - 12 * 3_600_000);
-    // Requests that were admitted under the configuration before, which knew no limit.
-    ledger.settle("k", subject(), charge(None, tokens(30), 6), at(NOON_MS)); // control's sum has it
+    // Requests that were admitted under the previous configuration, which had no limit.
+    ledger.settle("k", subject(), charge(None, tokens(30), 6), at(NOON_MS)); // in the control plane's sum
     ledger.settle("k", subject(), charge(None, tokens(5), 7), at(NOON_MS));
     ledger.seed(&questions, &[40]);
     assert_eq!(ledger.ask(at(NOON_MS), || 8), (Vec::new(), 0));
@@ -165,7 +165,7 @@ fn a_limit_that_changes_what_it_counts_is_another() {
 }
 
 proptest! {
-    /// Whatever the order of beginnings and ends: what was spent and what may still be spent never passes the amount.
+    /// In any order of starts and ends, the amounts spent and reserved together never exceed the limit.
     #[test]
     fn nothing_is_overspent(amount in 1_u64..500, steps in prop::collection::vec((any::<bool>(), 1_u64..80, 0_u64..100), 1..200)) {
         let key = key(vec![limit(LimitUnit::Tokens, amount, LimitPeriod::Day(0))]);
@@ -207,7 +207,7 @@ fn a_limit_of_one_provider_leaves_the_others_and_counts_who_served() {
     let ask = |tokens_each| ledger.reserve_any(&key, subject(), &both, Some(tokens(tokens_each)), at(NOON_MS));
     let first = ask(80).expect("room at both");
     assert!(first.without.is_empty());
-    // Served by `q`, after `p` had failed: only `q` has spent.
+    // Served by `q` after `p` had failed, so only `q` has spent.
     let by_q = Subject { served: both[1], ..subject() };
     ledger.settle("k", by_q, charge(first.hold, tokens(80), 0), at(NOON_MS));
     let second = ask(80).expect("room at one");
@@ -242,7 +242,7 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
             "nothing was counted for it"
         );
     }
-    // The name that the caller used counts too, wherever it leads.
+    // The name that the caller used counts too, whatever it resolves to.
     let of_alias =
         Limit { scope: LimitScope::Model("quick".into()), ..limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)) };
     let key = key(vec![of_alias]);
@@ -308,7 +308,7 @@ fn a_request_whose_body_was_held_back_moves_no_window() {
         let hold = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS)).expect("room");
         ledger.settle("k", subject(), charge(hold, cents, 0), at(NOON_MS + DAY_MS));
     }
-    // A look at the clock that was taken before, for whatever reason, comes late.
+    // A clock reading that was taken earlier arrives late.
     for late_ms in [NOON_MS, NOON_MS + DAY_MS - minute] {
         assert!(ledger.reserve(&key, subject(), cents, at(late_ms)).is_err());
         ledger.settle("k", subject(), charge(None, Amounts::default(), 0), at(late_ms));
@@ -353,10 +353,10 @@ fn a_conversation_pays_as_it_goes_and_ends_where_there_is_no_room() {
     ledger.renew(&key, subject(), &mut hold, tokens(30), at(NOON_MS)).expect("30 used, 30 held");
     let refused = ledger.reserve(&key, subject(), tokens(41), at(NOON_MS)).expect_err("others see both");
     assert_eq!(refused.retry_after_s, Some(1));
-    // The dearest answer so far is what the next may come to.
+    // The next answer may cost as much as the most expensive one so far.
     ledger.renew(&key, subject(), &mut hold, tokens(65), at(NOON_MS)).expect("65 used, 35 held");
     assert!(ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).is_err());
-    // The next day has room of its own, and what is used there counts there.
+    // The next day has its own limit, and later use counts there.
     let tomorrow = NOON_MS + DAY_MS;
     ledger.renew(&key, subject(), &mut hold, tokens(125), at(tomorrow)).expect_err("60 used and 60 more are too many");
     ledger.settle("k", subject(), charge(Some(hold), tokens(125), 0), at(tomorrow));
@@ -372,21 +372,21 @@ fn a_conversation_is_in_the_sum_once_whenever_control_is_asked() {
     for segment in [6, 7] {
         let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
         let ledger = Ledger::default();
-        // The limit is set while the conversation is under way.
+        // The limit is set while the conversation is running.
         ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
         let mut hold = Hold::default();
         ledger.renew(&key, subject(), &mut hold, tokens(20), at(NOON_MS)).expect("not known is not used up");
         let (questions, _) = ledger.ask(at(NOON_MS), || 7);
         ledger.renew(&key, subject(), &mut hold, tokens(40), at(NOON_MS)).expect("not known is not used up");
         ledger.settle("k", subject(), charge(Some(hold), tokens(50), segment), at(NOON_MS));
-        // What was recorded before the question is in the answer.
+        // The answer includes what was recorded before the question.
         ledger.seed(&questions, &[if segment < 7 { 50 } else { 0 }]);
         assert!(ledger.reserve(&key, subject(), tokens(51), at(NOON_MS)).is_err(), "{segment}");
         assert!(ledger.reserve(&key, subject(), tokens(50), at(NOON_MS)).is_ok(), "{segment}");
     }
 }
 
-/// What the test knows of one window.
+/// The test's own count for one window.
 #[derive(Default)]
 struct Truth {
     used: u64,
@@ -394,8 +394,8 @@ struct Truth {
 }
 
 proptest! {
-    /// However calls, conversations and looks at the clock that come late interleave: within a window nothing that was used
-    /// is forgotten, nothing is counted twice, and what is held comes back.
+    /// In any order of calls, conversations and late clock readings: within a window no use is lost, none is counted
+    /// twice, and reserved amounts are returned.
     #[test]
     fn what_was_used_never_falls_within_a_window(
         steps in prop::collection::vec((0_u8..5, 0_u64..40_000, 0_u64..100_000, 1_u64..50), 1..150),
@@ -410,7 +410,7 @@ proptest! {
         for (what, forward_ms, late_ms, amount) in steps {
             now_ms += forward_ms;
             let late = at(now_ms.saturating_sub(late_ms));
-            // The ledger has seen the present, so that the late look is one.
+            // The ledger reads the present first, so that the other reading is late.
             let _rolled = ledger.ask(at(now_ms), || 0);
             match what {
                 0 | 1 => {
@@ -495,7 +495,7 @@ fn a_model_may_be_named_in_any_case() {
     let ledger = known(&key);
     let named = Subject { model: "p/bIG", served: Served::default() };
     assert!(ledger.check_room(&key, named, at(NOON_MS)).is_ok());
-    // A limit of another target has no room, so that the request holds room under what is left alone.
+    // The limit of another target is exhausted, so the request reserves capacity only under the remaining limits.
     let targets = [served("p", &[], "other"), served("p", &[], "third")];
     let reservation = ledger.reserve_any(&key, named, &targets, Some(tokens(1)), at(NOON_MS));
     assert!(reservation.is_ok());
@@ -507,7 +507,7 @@ fn a_model_may_be_named_in_any_case() {
 fn a_day_begins_where_the_limit_has_it_and_a_new_zone_is_a_new_account() {
     let vienna = Zone::find("Europe/Vienna").expect("a zone");
     let of_vienna = Limit { zone: vienna, ..limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)) };
-    // 23:00 UTC is midnight there in winter.
+    // 23:00 UTC is midnight in that zone in winter.
     let midnight_ms = NOON_MS + 11 * 3_600_000;
     assert_eq!(of_vienna.window(NOON_MS).ends_ms, midnight_ms);
     assert_eq!(limit(LimitUnit::Tokens, 10, LimitPeriod::Day(0)).window(NOON_MS).ends_ms, NOON_MS + DAY_MS / 2);

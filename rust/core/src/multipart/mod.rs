@@ -1,12 +1,13 @@
-//! `multipart/form-data` (RFC 7578), read once as it comes: where each part lies, what the small ones say.
+//! Reads `multipart/form-data` (RFC 7578) once, as it arrives: the position of each part and the values of the small
+//! ones.
 //!
-//! A form is policy before it is data: the model that a key may call stands in one of its fields. So it is read by one
-//! reader only, and what two readers could take differently is refused: a preamble, a field twice, a part without a
-//! name or with two, a folded header, a line end that is none, a last boundary that does not come. The body goes on as it
-//! came, so whoever reads it behind the gateway must find the same fields. Parts with a file name are files; of them nothing
-//! is kept but their place.
+//! A form decides policy, because one of its fields names the model, which the key must be allowed to call. The body is
+//! forwarded unchanged, so the server behind the gateway must find the same fields. The reader therefore refuses
+//! everything that two parsers could read differently: a preamble, a duplicate field, a part with no name or two, a
+//! folded header, an invalid line end, a missing final boundary. A part with a file name is a file, of which only the
+//! position is stored.
 //!
-//! `form` is what was read, `part_head` reads the head of a part, [`Reader`] the body in pieces.
+//! `form` is the result, `part_head` reads the headers of a part, and [`Reader`] reads the body in pieces.
 
 mod form;
 mod part_head;
@@ -20,28 +21,28 @@ const MAX_PARTS: usize = 128;
 const MAX_HEADER_BYTES: usize = 8 * 1024;
 const MAX_FIELD_BYTES: usize = 256 * 1024;
 const MAX_FIELDS_BYTES: usize = 2 * 1024 * 1024;
-/// Fields that the gateway decides by: never files, and never an array's.
+/// The fields that the gateway uses for decisions. They are never files or array elements.
 const DECIDING: [&str; 3] = ["model", "stream", "n"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// At the very beginning.
+    /// Before the first byte.
     Start,
-    /// Behind a boundary.
+    /// After a boundary.
     Boundary,
     Headers,
     Content,
-    /// Behind the last boundary.
+    /// After the final boundary.
     Done,
 }
 
-/// Reads a form piece by piece.
+/// Reads a form in pieces.
 #[derive(Debug)]
 pub struct Reader {
     /// CRLF, two dashes and the boundary.
     delimiter: Vec<u8>,
     state: State,
-    /// Bytes not yet done with, and where the first of them stands in the body.
+    /// The bytes that have not been processed, and the position of the first of them in the body.
     buffer: Vec<u8>,
     at: u64,
     value: Vec<u8>,
@@ -49,7 +50,7 @@ pub struct Reader {
     form: Form,
 }
 
-/// The boundary of a content type, if it is that of a form that every reader cuts at the same places.
+/// The boundary of a content type, if it is a form that every parser splits in the same way.
 pub fn boundary_of(content_type: &str) -> Option<&str> {
     let (essence, rest) = content_type.split_once(';')?;
     if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
@@ -60,7 +61,7 @@ pub fn boundary_of(content_type: &str) -> Option<&str> {
         let (name, value) = parameter.split_once('=')?;
         let (name, value) = (name.trim(), value.trim());
         let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
-        // A quote inside would hide where parameters end from those who count quotes, and from those who do not.
+        // Parsers disagree about the end of a parameter that contains a quote.
         if value.contains(['"', '\\']) || !name.bytes().all(is_token) {
             return None;
         }
@@ -95,14 +96,14 @@ impl Reader {
         }
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub fn push(&mut self, piece: &[u8]) -> Result<(), FormFault> {
         self.buffer.extend_from_slice(piece);
         while self.step()? {}
         Ok(())
     }
 
-    /// The form, once nothing more comes.
+    /// Returns the form at the end of the body.
     pub fn finish(self) -> Result<Form, FormFault> {
         match self.state {
             State::Done => Ok(self.form),
@@ -111,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Takes one step; whether there is more to do with what is held.
+    /// Takes one step. Returns whether the buffer allows another one.
     fn step(&mut self) -> Result<bool, FormFault> {
         match self.state {
             State::Start => self.read_first_boundary(),
@@ -122,7 +123,7 @@ impl Reader {
         }
     }
 
-    /// The first boundary has no line before it.
+    /// The first boundary has no line end before it.
     fn read_first_boundary(&mut self) -> Result<bool, FormFault> {
         let first = &self.delimiter[2..];
         let shared = self.buffer.len().min(first.len());
@@ -157,7 +158,7 @@ impl Reader {
         if end > MAX_HEADER_BYTES {
             return Err(TOO_LARGE);
         }
-        // Some readers end the headers at a boundary. Lines that end otherwise than with CR LF are refused below.
+        // Some parsers end the headers at a boundary. Line ends other than CRLF are refused below.
         let boundary = &self.delimiter[2..];
         if self.buffer.starts_with(boundary) || memmem::find(&self.buffer[..end], &self.delimiter).is_some() {
             return Err(FormFault("has its boundary among the headers of a part"));
@@ -174,7 +175,7 @@ impl Reader {
 
     fn read_content(&mut self) -> Result<bool, FormFault> {
         let found = self.find_border()?;
-        // What may be the beginning of a boundary stays.
+        // Keeps the bytes that may be the beginning of a boundary.
         let end = found.unwrap_or_else(|| (self.buffer.len() + 1).saturating_sub(self.delimiter.len()));
         self.keep_value(end)?;
         self.drop_held(end);
@@ -187,7 +188,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// An epilogue would be read by nobody; a last line end is usual.
+    /// An epilogue is refused because no parser reads it. A final line end is common and allowed.
     fn read_epilogue(&self) -> Result<bool, FormFault> {
         if !self.buffer.iter().all(|byte| b"\r\n".contains(byte)) || self.buffer.len() > 4 {
             return Err(FormFault("has something behind its last boundary"));
@@ -195,14 +196,14 @@ impl Reader {
         Ok(false)
     }
 
-    /// Where the next border begins. A boundary at the beginning of a line that CR LF did not end is one to some readers.
+    /// Finds the next boundary. Some parsers also accept a boundary after a line end that is not CRLF.
     fn find_border(&self) -> Result<Option<usize>, FormFault> {
         let boundary = &self.delimiter[2..];
         let is_start = self.form.parts.last().is_some_and(|part| part.start == self.at);
         for at in memmem::find_iter(&self.buffer, boundary) {
             match &self.buffer[..at] {
                 [.., b'\r', b'\n'] => return Ok(Some(at - 2)),
-                // What was dropped before stands before it, and was looked at when it was there.
+                // The bytes before it were dropped after they had been checked.
                 [] if !is_start => {}
                 [] | [.., b'\r' | b'\n'] => {
                     return Err(FormFault("has its boundary behind a line end that is not CR LF"));
@@ -213,7 +214,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Whether every reader finds the same fields: arrays of one name are that name to some, and so is another case.
+    /// Checks that every parser finds the same fields. Some treat arrays of a name as that name and ignore case.
     fn check_name(&self, part: &Part) -> Result<(), FormFault> {
         let (base, list) = split_name(&part.name);
         if base.eq_ignore_ascii_case("_charset_") {

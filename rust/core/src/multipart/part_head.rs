@@ -1,15 +1,15 @@
-//! The head of a part: its name, its file's name and its type.
+//! Reads the head of a part: its name, file name and content type.
 
 use super::form::{FormFault, Part};
 
 const MAX_NAME_CHARS: usize = 255;
 
-/// `timestamp_granularities[]` and its like may come more than once.
+/// Whether the name is an array such as `timestamp_granularities[]`, which may appear more than once.
 pub fn is_list(name: &str) -> bool {
     name.ends_with("[]")
 }
 
-/// `image[]` is `image` and `[]`.
+/// Splits `image[]` into `image` and `[]`.
 pub fn split_name(name: &str) -> (&str, &str) {
     name.split_at(name.find('[').unwrap_or(name.len()))
 }
@@ -30,7 +30,7 @@ pub fn read_headers(block: &[u8]) -> Result<Part, FormFault> {
         if line.starts_with([' ', '\t']) {
             return Err(FormFault("has a part with a folded header; write each on one line"));
         }
-        // A control character in a name is told of as one, and any other than a tab is no part of a header.
+        // A control character in a name gets its own message. Elsewhere in a header, only a tab is allowed.
         if line.contains(['\r', '\n']) {
             return Err(FormFault("has a part with a line end that is not CR LF"));
         }
@@ -75,7 +75,7 @@ pub fn is_header_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_token)
 }
 
-/// A part is no form of its own, and what a field says is UTF-8.
+/// Checks that a part is not a nested form, and that a field is UTF-8.
 pub fn check_type(kind: &str, is_field: bool) -> Result<(), FormFault> {
     let lower = kind.to_ascii_lowercase();
     if lower.starts_with("multipart/") {
@@ -115,7 +115,7 @@ pub fn read_disposition(value: &str, part: &mut Part) -> Result<(), FormFault> {
             "name" => std::mem::replace(&mut is_named, true),
             "filename" => part.file_name.is_some(),
             "filename*" => std::mem::replace(&mut is_extended, true),
-            // Of `name*` or `name*0` some readers know nothing, and others take it for the name.
+            // Some parsers ignore `name*` and `name*0`, others use them as the name.
             other if other.starts_with("name*") => return Err(FormFault("has a part with an extended `name*`")),
             other if other.starts_with("filename*") => {
                 return Err(FormFault("has a part whose `filename` is in pieces"))
@@ -148,7 +148,7 @@ pub fn read_disposition(value: &str, part: &mut Part) -> Result<(), FormFault> {
     check_field_name(&part.name)
 }
 
-/// A field's name means the same with and without quotes, escapes and codings taken off.
+/// Checks that a field name stays the same when quotes, escapes and encodings are removed.
 pub fn check_field_name(name: &str) -> Result<(), FormFault> {
     let bytes = name.as_bytes();
     let is_encoded = bytes.windows(3).any(|three| three[0] == b'%' && three[1..].iter().all(u8::is_ascii_hexdigit))
@@ -159,8 +159,8 @@ pub fn check_field_name(name: &str) -> Result<(), FormFault> {
     Ok(())
 }
 
-/// A token or a quoted text, and what follows it. As browsers send it: only a quote is escaped. A name is not unescaped: one
-/// that has escapes is refused.
+/// Reads a token or a quoted string, and returns the rest. As in browsers, only a quote is escaped. Names with escapes
+/// are refused.
 pub fn parameter(text: &str, is_name: bool) -> Result<(String, &str), FormFault> {
     let Some(inner) = text.strip_prefix('"') else {
         let end = text.find(';').unwrap_or(text.len());
@@ -186,7 +186,7 @@ pub fn parameter(text: &str, is_name: bool) -> Result<(String, &str), FormFault>
     Err(FormFault("has a part with a quote that is not closed"))
 }
 
-/// RFC 5987: `UTF-8''na%C3%AFve.txt`.
+/// Decodes RFC 5987, such as `UTF-8''na%C3%AFve.txt`.
 pub fn decode_extended(text: &str) -> Option<String> {
     let encoded = text.strip_prefix("UTF-8''").or_else(|| text.strip_prefix("utf-8''"))?;
     let mut bytes = Vec::with_capacity(encoded.len());

@@ -177,7 +177,7 @@ fn a_boundary_is_read_from_the_content_type() {
     assert_eq!(boundary_of(&format!("multipart/form-data; boundary={}", "a".repeat(71))), None);
 }
 
-/// Forms that are nearly right: pieces that readers differ about, between pieces that they agree about.
+/// Almost valid forms: parts that parsers disagree about, between parts that they agree about.
 fn any_form() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         &b"--b\r\n"[..],
@@ -216,7 +216,7 @@ fn fuzz_multipart() {
                 if let Some(value) = &part.value {
                     prop_assert_eq!(content, value.as_bytes());
                 }
-                // No line of a content is a border to anybody.
+                // No parser finds a boundary in a line of a content.
                 let lines = content.split(|byte| matches!(byte, b'\r' | b'\n'));
                 prop_assert!(!lines.into_iter().any(|line| line.starts_with(b"--b")));
             }

@@ -1,21 +1,21 @@
-//! The columns of the table `requests`, which are the fields of a record's line, told once for both planes.
+//! The columns of the table `requests`, which are the fields of a record line, defined once for both planes.
 
 /// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
     Text,
     Flag,
-    /// A whole number of 32 bits.
+    /// A 32-bit integer.
     Small,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Whole,
     /// Milliseconds since 1970 up to [`LATEST_MS`].
     Moment,
-    /// Any number; a whole one no greater than can be told exactly.
+    /// Any number. An integer must be small enough to be exact.
     Real,
 }
 
-/// A column. Those that may be without a value may be absent in a line: what an older relay did not know yet is told so.
+/// A column. Nullable columns may be absent in a line, because older relays do not write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,
@@ -23,10 +23,10 @@ pub struct Column {
     pub is_required: bool,
 }
 
-/// The last millisecond of the year 9999: a later time could not be shown, and no other in the list with it.
+/// The last millisecond of the year 9999. A later time could not be shown, and would break the list that contains it.
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
-/// In the order of the table.
+/// The columns in the order of the table.
 pub const RECORD_COLUMNS: [Column; 55] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),

@@ -1,4 +1,4 @@
-//! Lines of a segment read back, and which lines are no records.
+//! Reads the lines of a segment, and separates lines that are not records.
 
 use super::columns::{Column, ColumnKind, LATEST_MS, RECORD_COLUMNS};
 use super::quick::read_quickly;
@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Reads NDJSON: `keep` gets each record, `reject` each line that is none. Blank lines are nothing. A field that is no
-/// column is left out; of a field that is told twice the later counts; a line that lacks a field or has one of another
-/// type is rejected.
+/// Reads NDJSON. `keep` gets each record, and `reject` each line that is not one. Blank lines are ignored. Fields that
+/// are not columns are ignored. If a field is duplicated, the last one counts. A line that lacks a required field or has a
+/// field of the wrong type is rejected.
 pub fn read_record_lines<'a>(data: &'a [u8], mut keep: impl FnMut(&Row<'a>), mut reject: impl FnMut(&'a [u8])) {
     let mut order = FieldOrder::default();
     let mut row = EMPTY;
@@ -32,7 +32,7 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0x0b)
 }
 
-/// Reads a line into `row`, and says whether it is a record.
+/// Reads a line into `row`. Returns whether it is a record.
 fn is_record<'a>(line: &'a [u8], order: &mut FieldOrder, row: &mut Row<'a>) -> bool {
     let Ok(line) = std::str::from_utf8(line) else {
         return false;
@@ -47,7 +47,7 @@ fn is_record<'a>(line: &'a [u8], order: &mut FieldOrder, row: &mut Row<'a>) -> b
     row.iter().zip(&RECORD_COLUMNS).all(|(value, column)| fits(value, column))
 }
 
-/// Reads a line of any JSON object; whether it is one.
+/// Reads a line with any JSON object. Returns whether it is one.
 pub(super) fn read_any<'a>(line: &'a str, order: &mut FieldOrder, row: &mut Row<'a>) -> bool {
     let mut reading = serde_json::Deserializer::from_str(line);
     reading.deserialize_map(Fields { row, order }).is_ok() && reading.end().is_ok()
@@ -96,7 +96,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 }
 
-/// Which column a field is.
+/// The column of a field name.
 struct Name {
     expected: usize,
 }

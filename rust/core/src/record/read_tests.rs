@@ -1,4 +1,4 @@
-//! What the writer writes, the reader reads back; what is no record is told.
+//! The reader reads what the writer writes, and reports lines that are not records.
 
 use super::columns::{ColumnKind, RECORD_COLUMNS};
 use super::quick::read_quickly;
@@ -8,7 +8,7 @@ use super::{CacheKind, CacheOutcome, Outcome, Record};
 use proptest::prelude::*;
 use serde_json::{json, Value as Json};
 
-/// Each record as JSON of its columns, and the lines that are none.
+/// Each record as a JSON object of its columns, and the lines that are not records.
 fn read(data: &[u8]) -> (Vec<Json>, Vec<Vec<u8>>) {
     let (mut records, mut rejected) = (Vec::new(), Vec::new());
     read_record_lines(
@@ -155,7 +155,7 @@ proptest! {
         }
     }
 
-    /// A written line with a byte or two changed: what is read quickly is what it says.
+    /// A written line with a byte or two changed: the quick reader and the general one agree.
     #[test]
     fn what_is_read_quickly_is_read_the_same_slowly(
         changes in prop::collection::vec((0..600_usize, "[-0-9.eE\"\\\\{}:, a-z\u{e4}]{0,2}"), 0..3),
@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// A plain line with a field in place of its own.
+/// A plain line in which one field is replaced.
 fn with(field: &str, value: &str) -> Vec<u8> {
     let mut fields: serde_json::Map<String, Json> = serde_json::from_slice(&written(&plain())).expect("it is JSON");
     fields.remove(field);

@@ -1,12 +1,12 @@
-//! The values of one line of the spool, and the order in which its writer tells them.
+//! The values of one line of the spool, and the order of its fields.
 
 use super::columns::RECORD_COLUMNS;
 use std::borrow::Cow;
 
-/// Whole numbers up to here are told exactly by a real one.
+/// Integers up to this value are exact as floating-point numbers.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// A field as a line tells it.
+/// A field value in a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldValue<'a> {
     Null,
@@ -14,7 +14,7 @@ pub enum FieldValue<'a> {
     Flag(bool),
     Whole(i64),
     Real(f64),
-    /// A value that no column takes.
+    /// A value that no column accepts.
     Other,
 }
 
@@ -23,8 +23,8 @@ pub type Row<'a> = [FieldValue<'a>; RECORD_COLUMNS.len()];
 
 pub(super) const EMPTY: Row<'static> = [const { FieldValue::Null }; RECORD_COLUMNS.len()];
 
-/// Which column's field came after each one's, and first (the last entry): a writer tells its fields in one order, so
-/// what came next in the line before is looked for first.
+/// For each column, the column whose field followed it in the previous line. The last entry is the first field. A
+/// writer uses one order, so the reader tries this column first.
 pub(super) struct FieldOrder([usize; RECORD_COLUMNS.len() + 1]);
 
 pub(super) const FIRST: usize = RECORD_COLUMNS.len();
@@ -45,7 +45,7 @@ impl FieldOrder {
     }
 }
 
-/// A number as it is written: `serde_json` reads some to the neighbour of the nearest.
+/// Parses a number. `serde_json` rounds some numbers to the neighbour of the nearest value.
 pub(super) fn real<'a>(text: &str) -> FieldValue<'a> {
     if text == "null" {
         return FieldValue::Null;

@@ -1,4 +1,4 @@
-//! How a line of the table is written: one function for each kind of route, and the bodies that routes take.
+//! Functions that build the entries of the route table, one for each kind of route, and the body kinds of routes.
 
 use super::{Answer, Body, Reach, Route, Surface, Tier};
 
@@ -10,7 +10,7 @@ pub(super) const SMALL: Body = Body::Json { limit_bytes: 64 * KIB };
 pub(super) const RECORD: Body = Body::Json { limit_bytes: MIB };
 pub(super) const PROMPT: Body = Body::Json { limit_bytes: 32 * MIB };
 pub(super) const PARTS: Body = Body::Parts { limit_bytes: 24 * MIB };
-/// A document of 25 MiB in base64, and what stands around it.
+/// A document of 25 MiB in base64, with its JSON.
 pub(super) const DOCUMENT: Body = Body::Json { limit_bytes: 34 * MIB };
 pub(super) const FILE: Body = Body::File { limit_bytes: 100 * MIB };
 pub(super) const UPLOAD: Body = Body::Upload { limit_bytes: 512 * MIB };
@@ -78,7 +78,7 @@ pub(super) const fn page(method: &'static str, path: &'static str, body: Body, s
     public(method, path, Answer::Control, body.or_form(), summary)
 }
 
-/// Any body goes through: control answers what is wrong with it in words of its protocol.
+/// Passes any body on. The control plane reports errors in the format of its protocol.
 pub(super) const fn delegated(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
     of_tier(Tier::Delegated, public(method, path, Answer::Control, body.unread(), summary))
 }

@@ -1,16 +1,17 @@
-//! The route table: every route of the gateway, who may pass it, who answers, how large a body it takes.
+//! The route table: every route of the gateway, who may call it, what answers it, and the size of body that it accepts.
 //!
-//! This table is the only one. Routing, authorisation, body limits, the OpenAPI document and the tests are fed from it;
-//! a path that is not in it is refused. Decisions are made on the raw path: it is compared byte for byte, never decoded
-//! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
-//! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
+//! This is the only table. Routing, authorization, body limits, the OpenAPI document and the tests use it, and a path
+//! that is not in it is refused. Decisions use the raw path, which is compared byte by byte and never decoded or
+//! normalized, so a path has no second spelling. There is one exception: the part that `{*name}` matches is a name to
+//! look up. It does not affect decisions, and clients encode its slashes as `%2F`, so it is decoded once.
 //!
-//! Routes that clients of models call have other paths, for base URLs that are written in other ways (`/api/v1/models`, `/models`):
-//! one route, several paths.
+//! Routes for clients of models have several paths, because base URLs are written in different ways (`/api/v1/models`,
+//! `/models`).
 //!
-//! `route` is one entry, `table` lists them, `builders` makes its entries, `other_paths` lists the other paths, `unserved` says what is
-//! served in place of the providers' routes that are not, `relayed` names the calls that pass with only their model changed, `scopes` lists
-//! what narrow scopes of keys open, `people` which fields only people change.
+//! `route` is one entry, `table` lists the entries, `builders` creates them, and `other_paths` lists the additional
+//! paths. `unserved` names the replacements for provider routes that the gateway does not serve. `relayed` names the
+//! calls that change only the model. `scopes` lists what the narrow scopes of keys allow, and `people` lists the fields
+//! that only people change.
 
 pub use crate::tier::Tier;
 use std::borrow::Cow;
@@ -23,7 +24,7 @@ mod other_paths;
 pub mod people;
 mod relayed;
 mod route;
-// Of keys, beside the routes: `scopes::SCOPES`, `scopes::opens`.
+// Key scopes are qualified: `scopes::SCOPES`, `scopes::opens`.
 pub mod scopes;
 mod table;
 mod unserved;
@@ -32,7 +33,7 @@ pub use relayed::Relayed;
 pub use route::{Answer, Body, Ollama, Reach, Route, Surface};
 pub use unserved::unserved;
 
-/// The route of a method and a raw path.
+/// The result of looking up a method and a raw path.
 #[derive(Debug)]
 pub enum Match<'p> {
     Found {
@@ -40,7 +41,7 @@ pub enum Match<'p> {
         /// The part of the path that the last braces matched.
         tail: Cow<'p, str>,
     },
-    /// The path exists with these methods only.
+    /// The path exists, but only with these methods.
     OtherMethod(Vec<&'static str>),
     None,
 }
@@ -50,7 +51,7 @@ pub fn all() -> impl Iterator<Item = &'static Route> {
     table::PARTS.iter().copied().flatten()
 }
 
-/// The table as it is searched: paths without braces by name, the others one after another.
+/// The table prepared for lookup: paths without braces by name, and the others in sequence.
 struct Index {
     literal: HashMap<&'static str, Vec<&'static Route>>,
     patterns: Vec<&'static Route>,
@@ -69,7 +70,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 });
 
 impl Route {
-    /// The route's own path, where the caller used another one.
+    /// The route's own path, if the caller used another one.
     #[must_use]
     pub fn own_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
         if matches(self.path, path).is_some() {
@@ -78,13 +79,13 @@ impl Route {
         other_paths::rewritten(path).find(|own| matches(self.path, own).is_some()).unwrap_or(Cow::Borrowed(path))
     }
 
-    /// Whether other paths lead to it: only calls of clients of models have them.
+    /// Whether other paths lead to this route. Only routes for clients of models have them.
     fn has_other_paths(&self) -> bool {
         matches!(self.tier, Tier::Inference | Tier::Key)
     }
 }
 
-/// The routes at a path whatever their method. A route's own path goes before another route's other paths.
+/// The routes at a path, with any method. A route's own path takes precedence over another route's additional paths.
 fn routes_at(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
     let dropped = other_paths::dropped(path).flat_map(named);
     let moved = other_paths::moved(path)
@@ -92,13 +93,13 @@ fn routes_at(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)>
     named(path).chain(dropped.chain(moved).filter(|(route, _)| route.has_other_paths()))
 }
 
-/// The routes of this name, literal ones first: they are closer than patterns that would also match.
+/// The routes with this path, literal ones first, because they are more specific than patterns that also match.
 fn named(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
     let literal = INDEX.literal.get(path).into_iter().flatten().map(|route| (*route, Cow::Borrowed("")));
     literal.chain(INDEX.patterns.iter().filter_map(move |route| Some((*route, matches(route.path, path)?))))
 }
 
-/// Finds the route. `path` is the raw path as it was on the request line. `HEAD` is a `GET` whose body is not sent.
+/// Finds the route. `path` is the raw path of the request line. `HEAD` is handled as `GET` without a body.
 pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
     let wanted = if method == "HEAD" { "GET" } else { method };
     let mut others = Vec::new();
@@ -118,20 +119,20 @@ pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
     Match::OtherMethod(others)
 }
 
-/// Whether a server before this one, which decodes the path, takes it for the same route. If not, what that server lets
-/// through as one route would be answered as another.
+/// Whether a server in front of the gateway that decodes the path finds the same route. Otherwise that server would
+/// permit one route and the gateway would answer another.
 fn is_same_route_decoded(route: &Route, method: &str, path: &str) -> bool {
     let Some(plain) = decode(path) else { return false };
     let mut again = routes_at(&plain).filter(|(again, _)| again.method == method);
     again.next().is_some_and(|(again, _)| again.path == route.path)
 }
 
-/// The error shape of a path, whatever the method: what a refusal before routing is told in.
+/// The error format of a path with any method, for errors before routing.
 pub fn surface_at(path: &str) -> Option<Surface> {
     routes_at(path).next().map(|(route, _)| route.surface)
 }
 
-/// Who may pass at a path, whatever the method.
+/// Who may call a path, with any method.
 pub fn tier_at(path: &str) -> Option<Tier> {
     routes_at(path).next().map(|(route, _)| route.tier)
 }
@@ -160,12 +161,12 @@ fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
         return Some(name).filter(|name| name.split('/').all(is_plain_segment));
     }
     let end = rest.find('/').unwrap_or(rest.len());
-    // A path may name a thing of a thing; the tail is the first of them.
+    // A path may name an item within an item. The tail is the first of them.
     let is_rest = if after.contains('{') { matches(after, &rest[end..]).is_some() } else { &rest[end..] == after };
     (is_plain_segment(&rest[..end]) && is_rest).then_some(Cow::Borrowed(&rest[..end]))
 }
 
-/// Percent-decodes, once; `None` for what is no encoding of a text.
+/// Percent-decodes once; `None` if the text is not valid percent-encoding.
 pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
@@ -183,7 +184,7 @@ pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A segment that means the same before and after any decoding.
+/// Whether a segment stays the same under any decoding.
 fn is_plain_segment(segment: &str) -> bool {
     !segment.is_empty()
         && segment != "."

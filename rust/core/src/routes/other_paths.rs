@@ -1,17 +1,17 @@
-//! Other paths of routes: where clients look for a route when their base URL is written in another usual way.
+//! Additional paths of routes, for clients whose base URL is written in another usual way.
 //!
-//! An other path is rewritten to the path in the table, once, before the table is searched. So it is the same route, and
-//! every rule of that route holds: who may call it, the category of a key, limits, origins and metrics.
+//! An additional path is rewritten to the path in the table, once, before the table is searched. It leads to the same
+//! route, so every rule of the route applies: who may call it, the key category, limits, origins and metrics.
 
 use super::decode;
 use std::borrow::Cow;
 
-/// First segments that are dropped where a version follows: `/openai/v1/models` is `/v1/models`.
+/// First segments that are dropped before a version: `/openai/v1/models` becomes `/v1/models`.
 const FOLDERS: &[&str] = &["/api", "/v1", "/v1beta", "/openai", "/anthropic", "/google", "/gemini", "/ollama"];
-/// The versions that follow them.
+/// The versions that may follow them.
 const VERSIONS: &[&str] = &["/v1/", "/v1beta/"];
 
-/// First segments of the calls of OpenAI's, Anthropic's and rerank clients below `/v1`.
+/// First segments below `/v1` that OpenAI, Anthropic and rerank clients call.
 const CALLS: &[&str] = &[
     "chat",
     "completions",
@@ -30,9 +30,9 @@ const CALLS: &[&str] = &[
     "realtime",
     "videos",
 ];
-/// Calls of Ollama's clients below `/ollama/api`. No management route has these names.
+/// Calls of Ollama clients below `/ollama/api`. No management route has these names.
 const OLLAMA_CALLS: &[&str] = &["chat", "generate", "tags", "show", "embed", "embeddings", "ps", "version"];
-/// Methods of Google's models, which a path names behind a colon.
+/// Methods of Google's models, which follow a colon in the path.
 const ACTIONS: &[&str] = &[
     "generateContent",
     "streamGenerateContent",
@@ -43,10 +43,10 @@ const ACTIONS: &[&str] = &[
     "predictLongRunning",
 ];
 
-/// What must follow the first part of an other path.
+/// The part that must follow the first part of an additional path.
 #[derive(Debug, Clone, Copy)]
 enum Rest {
-    /// One of these segments, and whatever is below it.
+    /// One of these segments, with any path below it.
     Call(&'static [&'static str]),
     /// A model and one of Google's methods, without the folder `models/`.
     Action,
@@ -54,7 +54,7 @@ enum Rest {
     End,
 }
 
-/// A first part of a path, what must follow it, and the first part that takes its place.
+/// The first part of a path, what must follow it, and its replacement.
 static MOVED: &[(&str, Rest, &str)] = &[
     ("/", Rest::Call(CALLS), "/v1/"),
     ("/openai/", Rest::Call(CALLS), "/v1/"),
@@ -63,7 +63,7 @@ static MOVED: &[(&str, Rest, &str)] = &[
     ("/api/", Rest::Call(OLLAMA_CALLS), "/ollama/api/"),
     ("/v1beta/", Rest::Action, "/v1beta/models/"),
     ("/v1/", Rest::Action, "/v1/models/"),
-    // Cohere's clients.
+    // For Cohere clients.
     ("/v2/rerank", Rest::End, "/v1/rerank"),
 ];
 
@@ -77,14 +77,14 @@ impl Rest {
     }
 }
 
-/// Whether this is a model and a method of Google's, and the model is in no folder of models yet.
+/// Whether this is a model and one of Google's methods, without a folder of models.
 fn is_action(rest: &str) -> bool {
     let Some((model, action)) = rest.rsplit_once(':') else { return false };
     ACTIONS.contains(&action) && decode(model).is_some_and(|model| !model.starts_with("models/"))
 }
 
-/// The rest of a path behind a dropped first segment. It is a part of `path`, so a second name that many use
-/// (`/api/v1/...`) costs no allocation.
+/// The path without a dropped first segment. The result borrows from `path`, so the common form `/api/v1/...` costs no
+/// allocation.
 pub(super) fn dropped(path: &str) -> impl Iterator<Item = &str> {
     FOLDERS.iter().filter_map(move |folder| {
         let rest = path.strip_prefix(folder)?;
@@ -92,7 +92,7 @@ pub(super) fn dropped(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The path with another first part.
+/// The path with its first part replaced.
 pub(super) fn moved(path: &str) -> impl Iterator<Item = String> + '_ {
     MOVED.iter().filter_map(move |&(first, follows, own)| {
         let rest = path.strip_prefix(first)?;
@@ -100,7 +100,7 @@ pub(super) fn moved(path: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Every path by which the table may have what a caller asks for by this one.
+/// Every path in the table that this path may stand for.
 pub(super) fn rewritten(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
     dropped(path).map(Cow::Borrowed).chain(moved(path).map(Cow::Owned))
 }

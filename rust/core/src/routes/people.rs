@@ -1,10 +1,10 @@
-//! Fields that only people change: signed-in operators and the local command line. The routes that take them also take other
-//! fields, from keys and access tokens. Where the whole route is for people, its tier is `Session`.
+//! Fields that only people may change: signed-in operators and the local command line. The routes also accept other
+//! fields, from keys and access tokens. A route that only people may call has the tier `Session`.
 //!
-//! Guarded is what decides who may come in (addresses, origins, sign-in) and what leaves for a place that operators watch: mail,
-//! and the bodies of every caller.
+//! These fields decide who may call the gateway (addresses, origins, sign-in) and where data is sent that operators
+//! watch: mail, and the bodies of every caller.
 
-/// The paths whose writing routes take such fields, with the names of the fields. A name that ends with `*` is a beginning.
+/// The paths with such fields, and the names of the fields. A name that ends with `*` is a prefix.
 pub const PEOPLES_FIELDS: &[(&str, &[&str])] = &[(
     "/api/settings",
     &[
@@ -18,7 +18,7 @@ pub const PEOPLES_FIELDS: &[(&str, &[&str])] = &[(
     ],
 )];
 
-/// The guarded fields of a path; none where its routes have none.
+/// The guarded fields of a path; empty if it has none.
 #[must_use]
 pub fn peoples_fields(path: &str) -> &'static [&'static str] {
     PEOPLES_FIELDS.iter().find(|(guarded, _)| *guarded == path).map_or(&[], |(_, fields)| fields)

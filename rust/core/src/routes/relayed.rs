@@ -1,16 +1,16 @@
-//! Calls that are passed on to a provider with only their model changed.
+//! Calls that are forwarded to a provider with only the model changed.
 
-/// Calls that are passed on to a provider with only their model changed. What each needs and how its answer is read stands in the
-/// engine, in one table.
+/// A call that is forwarded to a provider with only the model changed. One table in the engine lists what each needs
+/// and how its answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relayed {
     Embeddings,
-    /// Google's words for them: one text, and many.
+    /// Google's embedding calls, for one text and for several.
     EmbedContent,
     BatchEmbedContents,
-    /// A conversation made into fewer items, in the words of OpenAI's responses.
+    /// Compacts a conversation into fewer items, in the OpenAI Responses dialect.
     Compact,
-    /// Which of some labels a text has.
+    /// Chooses among labels for a text.
     Classify,
     Music,
     Images,
@@ -24,7 +24,7 @@ pub enum Relayed {
 }
 
 impl Relayed {
-    /// Whether the call is a form with files rather than JSON.
+    /// Whether the body is a form with files, and not JSON.
     pub const fn is_form(self) -> bool {
         matches!(self, Self::ImageEdits | Self::Transcriptions | Self::Translations)
     }

@@ -1,4 +1,4 @@
-//! One route: who answers it, who may call it, what body it takes.
+//! One route: what answers it, who may call it, and which body it accepts.
 
 use super::relayed::Relayed;
 use crate::dialect::Dialect;
@@ -8,9 +8,9 @@ use crate::tier::Tier;
 /// The part of the gateway that answers a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The relay is alive.
+    /// Liveness of the relay.
     Health,
-    /// The relay has a snapshot, and what is known of control.
+    /// Readiness: whether the relay has a snapshot, and the state of the control plane.
     Ready,
     /// The model list.
     Models,
@@ -18,37 +18,37 @@ pub enum Answer {
     Model,
     /// A chat completion, relayed to a provider.
     Chat,
-    /// A conversation in the dialect of OpenAI's responses.
+    /// A conversation in the OpenAI Responses dialect.
     Responses,
-    /// A conversation in Gemini's dialect, whose address says what its body does not.
+    /// A conversation in the Gemini dialect, in which the address names the model.
     Generate,
     StreamGenerate,
-    /// The model list, and one model, in Gemini's words.
+    /// The model list, and one model, in the Gemini format.
     GeminiModels,
     GeminiModel,
-    /// The tokens of a messages request, counted by its provider or estimated.
+    /// The token count of a Messages request, from its provider or estimated.
     CountTokens,
-    /// A text completion, relayed as a chat completion is.
+    /// A text completion, relayed as a chat completion.
     Completions,
-    /// A call that is passed on with only its model changed.
+    /// A call that is forwarded with only the model changed.
     Relayed(Relayed),
-    /// A call of Ollama's clients.
+    /// A call of an Ollama client.
     Ollama(Ollama),
-    /// Frames over a WebSocket, or what they are when asked without one.
+    /// A session over a WebSocket, or a refusal without one.
     Socket,
-    /// A conversation over a WebSocket, passed through to a provider.
+    /// A realtime conversation over a WebSocket, forwarded to a provider.
     Realtime,
     /// The control plane.
     Control,
-    /// The control plane, which gets the one file of a form.
+    /// The control plane, with the one file of a form.
     Upload,
     /// The combos that a caller may call.
     Combos,
     /// The models that a channel of `auto` chooses from.
     Candidates,
-    /// A search, which control makes and tells the cost of.
+    /// A search, which the control plane runs and reports the cost of.
     Search,
-    /// A video, which control has made by the connections that the relay has chosen.
+    /// A video, which the control plane requests over the connections that the relay has chosen.
     Video,
 }
 
@@ -57,7 +57,7 @@ impl Answer {
         matches!(self, Self::Control | Self::Upload | Self::Search | Self::Video)
     }
 
-    /// Whether each request is settled: it calls a model, or would have.
+    /// Whether each request is settled, because it calls a model or would have called one.
     pub fn is_settled(self) -> bool {
         matches!(
             self,
@@ -79,15 +79,15 @@ impl Answer {
     }
 }
 
-/// What Ollama's clients call.
+/// The calls of Ollama clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ollama {
     Chat,
-    /// One prompt, without a conversation.
+    /// A single prompt, without a conversation.
     Generate,
-    /// Embeddings of one text or many.
+    /// Embeddings of one or several texts.
     Embed,
-    /// The older call for the embedding of one prompt.
+    /// The older call, for the embedding of one prompt.
     Embeddings,
     /// The model list.
     Tags,
@@ -96,7 +96,7 @@ pub enum Ollama {
     Version,
 }
 
-/// Which error shape the caller reads.
+/// The error format that the caller expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
     OpenAi,
@@ -113,30 +113,30 @@ pub enum Surface {
     Quota,
 }
 
-/// What body a route takes. Limits are bytes of the whole body.
+/// The body that a route accepts. Limits are bytes of the whole body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     None,
     Json {
         limit_bytes: usize,
     },
-    /// A form of one of the gateway's own pages, or JSON.
+    /// A form from one of the gateway's own pages, or JSON.
     Form {
         limit_bytes: usize,
     },
-    /// A file of bytes (`application/octet-stream`), or JSON.
+    /// A binary file (`application/octet-stream`), or JSON.
     File {
         limit_bytes: usize,
     },
-    /// A form with files, which may be too large for memory.
+    /// A form with files, which may not fit into memory.
     Upload {
         limit_bytes: usize,
     },
-    /// A form whose parts fit in memory, or JSON.
+    /// A form whose parts fit into memory, or JSON.
     Parts {
         limit_bytes: usize,
     },
-    /// Any type: control reads it, and answers what is wrong with it in words of its protocol.
+    /// Any type. The control plane reads it and reports errors in the format of its protocol.
     Unread {
         limit_bytes: usize,
     },
@@ -170,7 +170,7 @@ impl Body {
         }
     }
 
-    /// A form beside the JSON, within the same limit.
+    /// Also accepts a form, with the same limit.
     #[must_use]
     pub const fn or_form(self) -> Self {
         match self {
@@ -179,7 +179,7 @@ impl Body {
         }
     }
 
-    /// Any type in place of JSON, within the same limit.
+    /// Accepts any type instead of JSON, with the same limit.
     #[must_use]
     pub const fn unread(self) -> Self {
         match self {
@@ -193,26 +193,26 @@ impl Body {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     Anywhere,
-    /// From this machine; from elsewhere the route needs a management credential.
+    /// From this machine. Callers elsewhere need a management credential.
     ThisMachine,
 }
 
-/// How many bytes are read of a body that the route does not take.
+/// The number of bytes that are read of a body that the route ignores.
 const FORGOTTEN_BODY_BYTES: usize = 64 * 1024;
 
-/// `{}`, `null`, and blanks around them.
+/// Enough for `{}` or `null` with white space.
 const EMPTY_BODY_BYTES: usize = 64;
 
-/// One route: who may call it, who answers, and the body that it takes.
+/// One route: who may call it, what answers it, and which body it accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     pub method: &'static str,
-    /// Segments in braces match one non-empty segment; `{*name}` as the last one matches one or more, and what stands after its brace ends
-    /// the path, at most one more segment in braces included.
+    /// A segment in braces matches one non-empty segment. `{*name}` matches one or more; only fixed text and at most
+    /// one more segment in braces may follow it.
     pub path: &'static str,
     pub tier: Tier,
     pub answer: Answer,
-    /// The category that a key's `allowedEndpoints` speaks of.
+    /// The category of the route in a key's `allowedEndpoints`.
     pub endpoint: &'static str,
     pub reach: Reach,
     pub body: Body,
@@ -221,31 +221,31 @@ pub struct Route {
 }
 
 impl Route {
-    /// The body may be a file of bytes (`application/octet-stream`); else it is JSON.
+    /// Whether the body may be a binary file (`application/octet-stream`) instead of JSON.
     #[must_use]
     pub fn takes_file(&self) -> bool {
         matches!(self.body, Body::File { .. })
     }
 
-    /// The body may be a form of one of the gateway's own pages; else it is JSON.
+    /// Whether the body may be a form from one of the gateway's own pages instead of JSON.
     #[must_use]
     pub fn takes_form(&self) -> bool {
         matches!(self.body, Body::Form { .. })
     }
 
-    /// The body may be a form with parts (`multipart/form-data`); else it is JSON.
+    /// Whether the body may be a form with parts (`multipart/form-data`) instead of JSON.
     #[must_use]
     pub fn takes_parts(&self) -> bool {
         matches!(self.body, Body::Parts { .. })
     }
 
-    /// Whether the body is a form with files, which may be too large for memory.
+    /// Whether the body is a form with files, which may not fit into memory.
     #[must_use]
     pub fn takes_upload(&self) -> bool {
         matches!(self.body, Body::Upload { .. })
     }
 
-    /// The dialect that callers of the route speak.
+    /// The dialect of the route's callers.
     #[must_use]
     pub fn dialect(&self) -> Dialect {
         match (self.answer, self.surface) {
@@ -258,25 +258,25 @@ impl Route {
         }
     }
 
-    /// A body is read and dropped, whatever it says: many clients send something along with a DELETE.
+    /// Whether a body is read and ignored. Many clients send one with a DELETE.
     #[must_use]
     pub fn forgets_body(&self) -> bool {
         self.method == "DELETE" && self.body == Body::None
     }
 
-    /// A body is read and must say nothing: many clients send `{}` where nothing is asked for.
+    /// Whether an empty body is accepted. Many clients send `{}` to routes without a body.
     #[must_use]
     pub fn takes_empty_body(&self) -> bool {
         self.method != "DELETE" && self.body == Body::None
     }
 
-    /// How large a body may be; 0 where none is taken.
+    /// The maximum size of a body; 0 if none is accepted.
     #[must_use]
     pub fn body_limit_bytes(&self) -> usize {
         self.body.limit_bytes()
     }
 
-    /// How many bytes of a body are read, those of a dropped one included.
+    /// The number of body bytes that are read, including those of an ignored body.
     #[must_use]
     pub fn accepted_bytes(&self) -> usize {
         match self.body {
@@ -286,10 +286,10 @@ impl Route {
         }
     }
 
-    /// The tier for whoever calls like this.
+    /// The tier that applies to a caller with these credentials.
     #[must_use]
     pub fn tier_for(&self, shown: &Credentials<'_>) -> Tier {
-        // A proxy on this machine that adds no header of its own still passes on by which name it was called.
+        // A proxy on this machine that adds no header still forwards the `Host` that the client used.
         let is_here = shown.is_local_peer && shown.is_loopback_host && !shown.is_of_foreign_page;
         if self.reach == Reach::ThisMachine && !is_here {
             Tier::Management

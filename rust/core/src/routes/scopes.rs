@@ -1,5 +1,6 @@
-//! Narrow scopes of keys: each opens the routes that it names, and nothing else. Those of management are of the tier `Management`, so
-//! a program that may make such a key may call them itself; control holds keys to the others.
+//! Narrow scopes of keys. Each allows only the routes that it names. Management routes in these scopes have the tier
+//! `Management`, so a program that may create such a key may already call them. The control plane checks the other
+//! routes.
 
 use super::Route;
 
@@ -7,9 +8,9 @@ use super::Route;
 #[derive(Debug, Clone, Copy)]
 pub struct KeyScope {
     pub name: &'static str,
-    /// Method and path, as they stand in the route table.
+    /// Method and path, as in the route table.
     pub routes: &'static [(&'static str, &'static str)],
-    /// Control shows the key's own rows alone, and those of the connections that it may use.
+    /// The control plane shows only the key's own rows, and those of the connections that it may use.
     pub is_own: bool,
     pub summary: &'static str,
 }
@@ -160,7 +161,7 @@ pub static SCOPES: &[KeyScope] = &[
     scope("read:proxies", &[("GET", "/api/settings/proxy")], "See outbound proxies, without their credentials."),
 ];
 
-/// Whether one of these scopes opens the route.
+/// Whether one of these scopes allows the route.
 pub fn opens(scopes: &[String], route: &Route) -> bool {
     !scopes.is_empty()
         && SCOPES

@@ -57,7 +57,7 @@ fn a_path_may_name_a_thing_of_a_thing() {
     }
 }
 
-/// Other paths, with the path in the table that each is.
+/// Additional paths, with the path in the table that each is rewritten to.
 const OTHER_PATHS: &[(&str, &str, &str)] = &[
     ("POST", "/chat/completions", "/v1/chat/completions"),
     ("POST", "/completions", "/v1/completions"),
@@ -120,8 +120,8 @@ fn an_other_path_is_the_same_route_with_the_same_rules() {
     }
 }
 
-/// Whatever the rewriting makes of a path, only a route for callers with keys answers under a path that is not its own: an other path
-/// never leads to management, sign-in or a page.
+/// Only routes for callers with keys answer under a path that is not their own: an additional path never leads to
+/// management, sign-in or a page.
 #[test]
 fn other_paths_lead_to_no_route_but_those_of_clients() {
     for route in all() {
@@ -142,9 +142,9 @@ fn other_paths_lead_to_no_route_but_those_of_clients() {
     {
         assert!(matches!(find("GET", path), Match::None), "{path}");
     }
-    // One rewriting, not two.
+    // A path is rewritten once, not twice.
     assert!(matches!(find("GET", "/api/v1/v1/models"), Match::None));
-    // A folder that is spelled in code is no other spelling of the name.
+    // A percent-encoded folder is not another spelling of the name.
     assert!(matches!(find("POST", "/v1beta/models%2Fg%2Fm:generateContent"), Match::None));
 }
 
@@ -160,7 +160,7 @@ fn routes_under_v1_have_a_second_name() {
     for path in ["/api/api/v1/models", "/api/v1", "/api/v1/", "/api/v1/keys", "/api/healthz", "/api/V1/models"] {
         assert_eq!(path_of("GET", path), None, "{path}");
     }
-    // A route of the name itself keeps it.
+    // A route with exactly this path keeps it.
     let Match::Found { route, .. } = find("GET", "/api/keys") else { panic!("not found") };
     assert_eq!(&*route.own_path("/api/keys"), "/api/keys");
 }
@@ -211,7 +211,7 @@ fn an_operation_stands_behind_a_models_name() {
         assert_ne!(path_of("GET", path), Some(route.path), "{path}");
     }
     assert_eq!(path_of("GET", "/v1beta/models/veo/operations/a%2Fb"), Some("/v1beta/models/{*id}"));
-    // Decoded, these are the operation's path: they are neither its nor a model's.
+    // Decoded, these are the path of the operation. Encoded, they match neither the operation nor a model.
     for path in ["/v1beta/models/veo%2Foperations%2Fa1", "/v1beta/models/veo/operations/%2ea1"] {
         assert_eq!(path_of("GET", path), None, "{path}");
     }
@@ -225,7 +225,7 @@ fn a_wrong_method_names_the_right_ones() {
     assert!(matches!(find("get", "/v1/models"), Match::OtherMethod(_)));
 }
 
-/// What servers that stand before or behind a gateway make of a path.
+/// Normalizes a path as servers in front of or behind a gateway may do.
 fn folded(path: &str) -> String {
     let decoded = decode(path).map_or_else(|| path.to_owned(), Cow::into_owned);
     let mut segments: Vec<&str> = Vec::new();
@@ -294,11 +294,11 @@ fn fuzz_routes() {
         );
         prop_assert!(tail.is_empty() || tail.split('/').all(is_plain_segment), "{}", tail);
         prop_assert!(!path.contains("//") && path.split('/').all(|segment| segment != "." && segment != ".."));
-        // However the path is folded on its way, it is this route.
+        // However the path is normalized on its way, it leads to this route.
         let canonical = folded(&path);
         prop_assert_eq!(&canonical, &folded(&canonical));
         if let Match::Found { route: again, tail: same } = find(method, &canonical) {
-            // Some routes have a second one, of the same tier, with a slash behind it.
+            // Some routes have a second one of the same tier, with a trailing slash.
             let (own, again_path) = (route.path.trim_end_matches('/'), again.path.trim_end_matches('/'));
             prop_assert_eq!((again_path, &*same, again.tier), (own, &*tail, route.tier), "{}", path);
         } else {

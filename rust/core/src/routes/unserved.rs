@@ -1,9 +1,9 @@
-//! Routes of the providers' APIs that the gateway does not serve, and what is served in their place. The table in
-//! docs/reference/routes-not-served.md says the same.
+//! Routes of the providers' APIs that the gateway does not serve, and their replacements. The table in
+//! docs/reference/routes-not-served.md has the same content.
 
 use super::other_paths;
 
-/// The beginning of the paths, and the sentence for a caller.
+/// The prefix of the paths, and the message to the caller.
 const UNSERVED: &[(&str, &str)] = &[
     (
         "/v1/vector_stores",
@@ -42,7 +42,7 @@ const UNSERVED: &[(&str, &str)] = &[
     ("/ollama/api/ps", "No model is loaded into memory here: GET /ollama/api/tags lists the models that can be called."),
 ];
 
-/// What to use in place of a path that no route has.
+/// The replacement for a path that no route has.
 pub fn unserved(path: &str) -> Option<&'static str> {
     let find = |path: &str| {
         let is_at =

@@ -1,4 +1,4 @@
-//! Agents: what is stored of them, their routes, and their tasks as an operator sees them.
+//! Agents: their stored configuration, their routes, and their tasks as seen by an operator.
 
 use crate::routes::builders::{delegated, management, NO_BODY, RECORD};
 use crate::routes::Route;

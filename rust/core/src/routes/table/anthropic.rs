@@ -3,7 +3,7 @@
 use crate::routes::builders::{inference, of_tier, NO_BODY, PROMPT, RECORD};
 use crate::routes::{Answer, Body, Route, Surface, Tier};
 
-/// A batch belongs to a key: without one there is no owner.
+/// A batch belongs to a key, because without one it has no owner.
 const fn batch(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
     let route = inference(method, path, Answer::Control, "batches", body, summary);
     Route { surface: Surface::Anthropic, ..of_tier(Tier::Key, route) }

@@ -1,4 +1,5 @@
-//! Copies of the state: made, listed, taken away and put back. For people only: they hold what signs people in.
+//! Backups: created, listed, downloaded and restored. Only people may use these routes, because backups contain sign-in
+//! secrets.
 
 use crate::routes::builders::{session, FILE, NO_BODY, RECORD, SMALL};
 use crate::routes::Route;

@@ -1,4 +1,4 @@
-//! Routes for what of conversations is sent: compression, thinking, the system prompt.
+//! Routes for the settings of sent conversations: compression, reasoning, the system prompt.
 
 use crate::policy::OWN_USAGE;
 use crate::routes::builders::{admin, management, NO_BODY, RECORD};
@@ -37,7 +37,7 @@ pub(super) static ROUTES: &[Route] = &[
     ),
     management("GET", "/api/context/rtk/filters", NO_BODY, "The filters for outputs of commands."),
     management("POST", "/api/context/rtk/test", RECORD, "What a filter makes of an output."),
-    // A key's own: without one there is no owner.
+    // The key's own data, so a key is required.
     Route {
         tier: Tier::Key,
         endpoint: OWN_USAGE,

@@ -1,4 +1,4 @@
-//! The console: its pages are found by control, so a new page is no new route.
+//! The console. The control plane resolves its pages, so a new page needs no new route.
 
 use crate::routes::builders::{page, NO_BODY, RECORD};
 use crate::routes::Route;

@@ -1,4 +1,4 @@
-//! Model calls in the words of OpenAI's responses and of Gemini. The address of a Gemini call names the model.
+//! Model calls in the OpenAI Responses and Gemini dialects. The address of a Gemini call names the model.
 
 use crate::routes::builders::{inference, NO_BODY, PROMPT, RECORD};
 use crate::routes::{Answer, Body, Relayed, Route, Surface};
@@ -66,7 +66,7 @@ pub(super) static ROUTES: &[Route] = &[
         "The models that the caller may use, as Gemini lists them.",
     ),
     gemini("GET", "/v1beta/models/{*id}", Answer::GeminiModel, "models", NO_BODY, "One of them."),
-    // Newer clients of Google's call its settled version; its lists have the addresses of OpenAI's there.
+    // Newer Google clients call the stable version `/v1`. The list routes there have OpenAI's paths.
     gemini(
         "POST",
         "/v1/models/{*id}:generateContent",

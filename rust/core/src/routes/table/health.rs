@@ -1,4 +1,4 @@
-//! Whether the gateway lives.
+//! Liveness and readiness of the gateway.
 
 use crate::routes::builders::{public, NO_BODY};
 use crate::routes::{Answer, Route};

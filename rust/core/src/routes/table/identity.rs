@@ -1,4 +1,4 @@
-//! Users, sign-in and what lets people in.
+//! Users, sign-in and credentials.
 
 use crate::routes::builders::{account, management, page, public, session, NO_BODY, SMALL};
 use crate::routes::{Answer, Route};

@@ -13,7 +13,7 @@ pub(super) static ROUTES: &[Route] = &[
         NO_BODY,
         "Stored chat completions: there are none.",
     ),
-    // `/v1/messages` is a chat completion in another dialect: the surface says which.
+    // `/v1/messages` is a chat completion in the Anthropic dialect, which the surface selects.
     Route {
         surface: Surface::Anthropic,
         ..inference("POST", "/v1/messages", Answer::Chat, "chat", PROMPT, "Messages, plain or streamed.")

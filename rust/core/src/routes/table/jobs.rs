@@ -1,9 +1,9 @@
-//! Jobs of the generative service in Google's words: batches, videos, files, cached contents, and interactions.
+//! Jobs in Google's API: batches, videos, files, cached contents, and interactions.
 
 use crate::routes::builders::{delegated, inference, of_tier, NO_BODY, PROMPT, RECORD};
 use crate::routes::{Answer, Body, Route, Surface, Tier};
 
-/// A job belongs to a key: without one there is no owner.
+/// A job belongs to a key, because without one it has no owner.
 const fn owned(
     method: &'static str,
     path: &'static str,
@@ -32,7 +32,7 @@ const fn cached(method: &'static str, path: &'static str, body: Body, summary: &
     owned(method, path, Answer::Control, "chat", body, summary)
 }
 
-/// The address of an upload is a secret, which its caller sends in place of a key.
+/// The address of an upload is a secret, which the caller uses instead of a key.
 const fn piece(path: &'static str) -> Route {
     Route { surface: Surface::Gemini, endpoint: "files", ..delegated("POST", path, PROMPT, PIECE) }
 }
@@ -61,11 +61,11 @@ pub(super) static ROUTES: &[Route] = &[
     batch("GET", "/v1beta/batches/{id}", NO_BODY, "One batch as an operation, with its answers."),
     batch("POST", "/v1beta/batches/{*id}:cancel", RECORD, CANCEL),
     batch("DELETE", "/v1beta/batches/{id}", NO_BODY, DELETE),
-    // In version 1 the list and one batch have the addresses of OpenAI's.
+    // In version 1 the paths of the list and of one batch are OpenAI's.
     batch("POST", "/v1/models/{*id}:batchGenerateContent", PROMPT, GENERATE),
     batch("POST", "/v1/batches/{*id}:cancel", RECORD, CANCEL),
     batch("DELETE", "/v1/batches/{id}", NO_BODY, DELETE),
-    // Control calls the provider.
+    // The control plane calls the provider.
     owned("POST", "/v1beta/models/{*id}:predictLongRunning", Answer::Video, "video", PROMPT, VIDEO),
     owned("POST", "/v1/models/{*id}:predictLongRunning", Answer::Video, "video", PROMPT, VIDEO),
     owned("GET", "/v1beta/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
@@ -98,7 +98,7 @@ pub(super) static ROUTES: &[Route] = &[
     interaction("DELETE", "/v1/interactions/{id}", NO_BODY, FORGET),
 ];
 
-/// Asked before the routes of models, whose names may have slashes.
+/// Searched before the routes of models, because the names of models may contain slashes.
 pub(super) static OPERATIONS: &[Route] = &[
     owned("GET", "/v1beta/models/{*id}/operations/{operation}", Answer::Control, "video", NO_BODY, OPERATION),
     owned("GET", "/v1/models/{*id}/operations/{operation}", Answer::Control, "video", NO_BODY, OPERATION),

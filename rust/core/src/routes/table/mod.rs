@@ -1,7 +1,9 @@
 //! The table, one file for each part of the gateway.
 //!
-//! `inference`, `dialects`, `surfaces`, `ollama` and `anthropic` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache`, `context`, `backups` and `audit` (management),
-//! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `dashboard`, `jobs`, `scraping`, `coding_tools` and `webhooks`.
+//! `inference`, `dialects`, `surfaces`, `ollama` and `anthropic` hold the calls to models. `gateway`, `resilience`,
+//! `health`, `usage`, `cache`, `context`, `backups` and `audit` are for management, and `identity`, `oauth` and
+//! `service` for authentication and webhooks of callers. The others are `agents`, `tasks`, `board`, `dashboard`,
+//! `jobs`, `scraping`, `coding_tools` and `webhooks`.
 
 use super::Route;
 
@@ -30,7 +32,7 @@ mod tasks;
 mod usage;
 mod webhooks;
 
-/// Every part, those with the busiest routes first.
+/// Every part, with the most frequent routes first.
 pub(super) static PARTS: &[&[Route]] = &[
     jobs::OPERATIONS,
     inference::ROUTES,

@@ -1,4 +1,4 @@
-//! Routes that Ollama's clients call, at the base URL `/ollama`.
+//! Routes of Ollama clients, at the base URL `/ollama`.
 
 use crate::routes::builders::{inference, NO_BODY, PROMPT, SMALL};
 use crate::routes::{Answer, Body, Ollama, Route, Surface};

@@ -1,4 +1,4 @@
-//! Thresholds of resilience, and what is held against providers, connections and models.
+//! Resilience thresholds, and the failure state of providers, connections and models.
 
 use crate::routes::builders::{management, NO_BODY, RECORD};
 use crate::routes::Route;

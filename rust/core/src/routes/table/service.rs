@@ -1,10 +1,10 @@
-//! Webhooks of the generative service: those of a key's jobs, as Google's clients manage them.
+//! Webhooks for the jobs of a key, in Google's API.
 
 use crate::routes::builders::{inference, of_tier, public, NO_BODY, RECORD};
 use crate::routes::{Answer, Body, Route, Surface, Tier};
 
-/// Webhooks belong to a key: without one there is no owner. They are of the category of what they tell of: a key that
-/// may run batches may be told of them.
+/// A webhook belongs to a key, because without one it has no owner. Its category is that of the events: a key that may
+/// run batches may receive their events.
 const fn owned(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
     let route = inference(method, path, Answer::Control, "batches", body, summary);
     Route { surface: Surface::Gemini, ..of_tier(Tier::Key, route) }
@@ -31,7 +31,7 @@ pub(super) static ROUTES: &[Route] = &[
     owned("GET", "/v1/webhooks/{id}", NO_BODY, ONE),
     owned("PATCH", "/v1/webhooks/{id}", RECORD, CHANGE),
     owned("DELETE", "/v1/webhooks/{id}", NO_BODY, DELETE),
-    // Older clients of Google's call the version before.
+    // Older Google clients call the previous version.
     owned("GET", "/v1beta/webhooks", NO_BODY, LIST),
     owned("POST", "/v1beta/webhooks", RECORD, CREATE),
     owned("GET", "/v1beta/webhooks/{id}/deliveries", NO_BODY, HISTORY),

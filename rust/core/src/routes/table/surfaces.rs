@@ -1,4 +1,4 @@
-//! Models beside chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
+//! Models other than chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
 
 use crate::policy::OWN_USAGE;
 use crate::routes::builders::{inference, management, of_tier, NO_BODY, PARTS, PROMPT, RECORD, SMALL, UPLOAD};
@@ -9,7 +9,7 @@ const fn relayed(path: &'static str, kind: Relayed, endpoint: &'static str, summ
     inference("POST", path, Answer::Relayed(kind), endpoint, body, summary)
 }
 
-/// Files, batches and videos belong to a key: without one there is no owner.
+/// Files, batches and videos belong to a key, because without one they have no owner.
 const fn owned(
     method: &'static str,
     path: &'static str,

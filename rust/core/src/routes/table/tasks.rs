@@ -1,4 +1,4 @@
-//! Reverse tasks: their tools on an endpoint and one by one.
+//! Reverse tasks: their tools, on one endpoint and individually.
 
 use crate::routes::builders::{account, delegated, public, NO_BODY, RECORD};
 use crate::routes::{Answer, Route};

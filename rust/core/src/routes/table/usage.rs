@@ -1,4 +1,4 @@
-//! The numbers: usage, prices, metrics.
+//! Usage, prices and metrics.
 
 use crate::policy::OWN_USAGE;
 use crate::routes::builders::{management, public, session, NO_BODY, RECORD, SMALL};
@@ -10,7 +10,7 @@ pub(super) static ROUTES: &[Route] = &[
         reach: Reach::ThisMachine,
         ..public("GET", "/metrics", Answer::Control, NO_BODY, "Metrics in Prometheus' text format.")
     },
-    // A key asks about itself.
+    // A key reads its own usage.
     Route {
         tier: Tier::Key,
         surface: Surface::Quota,
