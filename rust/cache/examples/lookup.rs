@@ -1,7 +1,7 @@
-//! What a look among the questions of one partition takes, with embedding and guard, and what a comparison with all of them takes.
-//! Tells one JSON line. Times are processor time of the thread, so that other work on the machine counts little.
+//! Measures a lookup among the questions of one partition, with embedding and guard, and a comparison with all of them.
+//! Prints one JSON line. Times are CPU time of the thread, so other load on the machine matters little.
 //!
-//! `cargo run --release -p fairlead-cache --example lookup -- WEIGHTS TOKENIZER < texts`, one text a line.
+//! `cargo run --release -p fairlead-cache --example lookup -- WEIGHTS TOKENIZER < texts`, one text per line.
 
 use fairlead_cache::{digest, similarity, Digest, Near, Probe, Reading, VectorFiles, Vectors};
 use rustix::time::{clock_gettime, ClockId};
@@ -12,19 +12,19 @@ use std::io::{BufRead as _, Write as _};
 const SIZES: [usize; 4] = [10_000, 50_000, 200_000, 500_000];
 const ROUNDS: usize = 5;
 const LOOKUPS: usize = 2_000;
-/// Looks that are compared with a scan; a scan of half a million takes tens of milliseconds.
+/// The number of lookups that are compared with a scan. A scan of half a million questions takes tens of milliseconds.
 const SCANS: usize = 40;
 const THRESHOLD: f32 = 0.8;
 
 type Fault = Box<dyn Error>;
 
-/// Processor time of this thread, in microseconds.
+/// The CPU time of this thread, in microseconds.
 fn now_us() -> f64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
 }
 
-/// The least mean of some rounds.
+/// The smallest mean of several rounds.
 fn least_us(mut once: impl FnMut(usize)) -> f64 {
     let round = |once: &mut dyn FnMut(usize)| {
         let began = now_us();
@@ -38,7 +38,7 @@ fn probe(vectors: &Vectors, text: &str) -> Option<Probe> {
     Some(Probe { vector: vectors.embed(text)?, form: Reading::of(text).form()? })
 }
 
-/// The nearest question that asks the same, by a comparison with all.
+/// Finds the nearest equivalent question by comparing with all of them.
 fn scan(rows: &[(Digest, Probe)], wanted: &Probe) -> Option<f32> {
     let near = rows.iter().map(|(_, row)| (row, similarity(&row.vector, &wanted.vector)));
     let found = near.filter(|(row, near)| *near >= THRESHOLD && row.form.agrees(&wanted.form));
@@ -55,7 +55,7 @@ fn main() -> Result<(), Fault> {
     let (mut near, mut rows) = (Near::default(), Vec::new());
     let mut of_sizes = Vec::new();
     for size in SIZES {
-        // Each text many times, each time about something else, so that all are different and many are near.
+        // Repeats each text with another number, so that all texts differ and many are near each other.
         for at in rows.len()..size {
             let text = format!("{} Part {}.", texts[at % texts.len()], at / texts.len());
             let (key, probe) =

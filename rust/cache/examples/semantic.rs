@@ -1,4 +1,5 @@
-//! Judges pairs of questions for `benches/semantic.py`: one JSON line for each line `first<TAB>second` of standard input.
+//! Compares pairs of questions for `benches/semantic.py`: prints one JSON line for each line `first<TAB>second` of
+//! standard input.
 //!
 //! `cargo run --release -p fairlead-cache --example semantic -- WEIGHTS TOKENIZER < pairs.tsv`
 

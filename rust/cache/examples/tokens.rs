@@ -1,4 +1,5 @@
-//! The tokens of each text, for `benches/semantic.py`: a JSON string a line in, a JSON list a line out.
+//! Prints the tokens of each text, for `benches/semantic.py`: reads a JSON string per line and prints a JSON list per
+//! line.
 
 use fairlead_cache::{VectorFiles, Vectors};
 use std::error::Error;

@@ -1,7 +1,8 @@
-//! The cache as the engine uses it: look, keep, forget, tell.
+//! The cache as the engine uses it: find, store and delete answers, and report statistics.
 //!
-//! Nothing here waits for the disk but [`Cache::fetch`] and [`Cache::sync`], which say so. One thread of its own writes, reads what
-//! was kept before a restart, and loads the vectors. Answers wait for it up to a bound; beyond it they stay in memory only.
+//! Only [`Cache::fetch`] and [`Cache::sync`] wait for the disk. A dedicated thread writes, reads the entries from
+//! before a restart, and loads the vectors. Answers are queued for it up to a size limit. Beyond that they are stored
+//! only in memory.
 
 use crate::disk::{Disk, Place};
 use crate::entry::{CachedAnswer, Meta, MAX_BODY_BYTES};
@@ -23,21 +24,21 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Answers that wait for the disk.
+/// The size limit of answers that are queued for the disk.
 const QUEUE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Where the cache is and what it needs.
+/// The location and the dependencies of the cache.
 #[derive(Debug)]
 pub struct Opening {
     pub data_dir: PathBuf,
     pub worker_id: String,
     pub sealer: Sealer,
     pub vector_files: Option<VectorFiles>,
-    /// Unix milliseconds.
+    /// Returns Unix milliseconds.
     pub now_ms: fn() -> u64,
 }
 
-/// The figures that the cache gives of itself.
+/// The statistics of the cache.
 #[derive(Debug, Serialize)]
 pub struct CacheStats {
     pub entries: usize,
@@ -60,16 +61,16 @@ pub struct CacheStats {
     pub vectors: usize,
 }
 
-/// Which entries are meant; all that is named must fit.
+/// Selects entries. All given fields must match.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct EntryFilter {
     pub model: Option<String>,
     pub provider: Option<String>,
     pub key_id: Option<String>,
-    /// The key in hex.
+    /// The key in hexadecimal.
     pub signature: Option<String>,
-    /// Kept longer ago than this.
+    /// Selects entries older than this.
     pub older_than_ms: Option<u64>,
 }
 
@@ -88,16 +89,16 @@ impl EntryFilter {
 #[derive(Debug)]
 pub enum Found {
     Here(CachedAnswer),
-    /// On disk: [`Cache::fetch`] gets it.
+    /// The answer is on disk. [`Cache::fetch`] reads it.
     Stored(Stored),
     Nothing,
 }
 
-/// An answer on disk.
+/// The position of an answer on disk.
 #[derive(Debug)]
 pub struct Stored(Place);
 
-/// The cache as the engine uses it: look, keep, forget, tell.
+/// The cache as the engine uses it.
 #[derive(Debug)]
 pub struct Cache {
     inner: Arc<Inner>,
@@ -106,7 +107,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache and starts its thread. Nothing is kept until [`Cache::set`] was called.
+    /// Opens the cache and starts its thread. Stores nothing before [`Cache::set`] is called.
     pub fn open(place: Opening) -> io::Result<Self> {
         let sealer = Arc::new(place.sealer);
         let disk = Disk::open(&place.data_dir, &place.worker_id, Arc::clone(&sealer))?;
@@ -135,7 +136,7 @@ impl Cache {
         Ok(Self { inner, jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Puts bounds into force.
+    /// Applies the operator's settings.
     pub fn set(&self, bounds: Bounds) {
         let before = std::mem::replace(&mut *self.inner.bounds.lock(), bounds);
         if before != bounds {
@@ -151,17 +152,17 @@ impl Cache {
         &self.inner.counts
     }
 
-    /// What [`Cache::keep`] wants to know of the moment at which the answer was asked for.
+    /// The value to pass to [`Cache::keep`], read when the request was sent.
     pub fn epoch(&self) -> u64 {
         self.inner.epoch.load(Ordering::Acquire)
     }
 
-    /// Another number after anything was forgotten.
+    /// A counter that changes whenever an entry is deleted.
     pub fn revision(&self) -> u64 {
         self.inner.revision.load(Ordering::Acquire)
     }
 
-    /// Looks for the answer to exactly this request.
+    /// Finds the answer to exactly this request.
     pub fn find(&self, key: &Digest) -> Found {
         match self.inner.shelf.lock().lookup(key, (self.inner.now_ms)()) {
             Lookup::Here(answer) => Found::Here(answer),
@@ -170,7 +171,8 @@ impl Cache {
         }
     }
 
-    /// Reads an answer from disk. Blocks. `None`: it is gone, or cannot be read and is forgotten.
+    /// Reads an answer from disk. Blocks. Returns `None` if it was deleted or cannot be read; an unreadable answer is
+    /// deleted.
     pub fn fetch(&self, key: &Digest, stored: &Stored) -> Option<CachedAnswer> {
         let epoch = self.epoch();
         let read = stored.0.read(&self.inner.sealer);
@@ -189,7 +191,7 @@ impl Cache {
         }
     }
 
-    /// The keys of answers to questions that ask the same, the nearest first. Empty while there are no vectors.
+    /// The keys of answers to equivalent questions, nearest first. Empty while no vectors are loaded.
     pub fn near(&self, question: &Question, threshold: f32) -> Vec<(Digest, f32)> {
         if *self.inner.vector_state.lock() != VectorState::Ready {
             return Vec::new();
@@ -200,7 +202,8 @@ impl Cache {
         self.inner.shelf.lock().near(&question.partition, &probe, threshold, (self.inner.now_ms)())
     }
 
-    /// Notes a question that no kept answer was given for, with the kept one that came nearest, where that is wanted.
+    /// Records a question that no cached answer was returned for, with the nearest cached question, if near misses are
+    /// enabled.
     pub fn note_near_miss(&self, question: &Question, threshold: f32, asker: Asker<'_>) {
         if !self.inner.bounds.lock().notes_near_misses {
             return;
@@ -221,7 +224,7 @@ impl Cache {
             similarity,
             threshold,
         };
-        // Under the locks that forgetting takes: what was forgotten meanwhile is not told of.
+        // Holds the locks that a deletion takes, so that an answer deleted in the meantime is not reported.
         let shelf = self.inner.shelf.lock();
         let mut misses = self.inner.near_misses.lock();
         if shelf.has_key(&signature) && self.inner.bounds.lock().notes_near_misses {
@@ -229,12 +232,12 @@ impl Cache {
         }
     }
 
-    /// The latest questions that were nearly answered, the newest first.
+    /// The latest near misses, newest first.
     pub fn near_misses(&self) -> Vec<NearMiss> {
         self.inner.near_misses.lock().list()
     }
 
-    /// Forgets them. How many it was.
+    /// Deletes the near misses. Returns their number.
     pub fn clear_near_misses(&self) -> usize {
         self.inner.near_misses.lock().clear()
     }
@@ -243,12 +246,14 @@ impl Cache {
         self.inner.shelf.lock().count_hit(key);
     }
 
-    /// Keeps an answer, unless everything was forgotten since `epoch`. `to_disk`: the other tier may have it, too. Whether it is kept.
+    /// Stores an answer, unless the cache was cleared since `epoch`. With `to_disk` it may also be stored on disk.
+    /// Returns whether it was stored.
     pub fn keep(&self, answer: &CachedAnswer, epoch: u64, to_disk: bool) -> bool {
         self.put(answer, to_disk, || epoch == self.epoch())
     }
 
-    /// Keeps an answer that another worker made, unless anything was forgotten since `revision`: it might be that. Whether it is kept.
+    /// Stores an answer of another worker, unless an entry was deleted since `revision`, because it might be the same
+    /// one. Returns whether it was stored.
     pub fn adopt(&self, answer: &CachedAnswer, revision: u64) -> bool {
         self.put(answer, true, || revision == self.revision())
     }
@@ -270,7 +275,7 @@ impl Cache {
         let probe = answer.meta.question.as_ref().and_then(|question| probe(vectors?, &question.text));
         {
             let mut shelf = self.inner.shelf.lock();
-            // Looked at under the lock that forgetting takes.
+            // Checked under the lock that a deletion takes.
             if !is_wanted() {
                 if to_disk {
                     self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
@@ -278,7 +283,7 @@ impl Cache {
                 return false;
             }
             shelf.put(answer.clone(), to_disk, probe);
-            // Queued under the lock as well, so that forgetting comes after it in the queue, too.
+            // Also queued under the lock, so that a deletion comes later in the queue.
             if to_disk && !self.send(Job::Put(answer.clone())) {
                 self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
                 shelf.stored(&answer.meta, None);
@@ -287,7 +292,7 @@ impl Cache {
         true
     }
 
-    /// Forgets everything. How many it was.
+    /// Deletes everything. Returns the number of entries.
     pub fn clear(&self) -> usize {
         let mut shelf = self.inner.shelf.lock();
         self.inner.epoch.fetch_add(1, Ordering::AcqRel);
@@ -298,7 +303,7 @@ impl Cache {
         count
     }
 
-    /// Forgets what fits. How many it was.
+    /// Deletes the entries that match. Returns their number.
     pub fn forget(&self, filter: &EntryFilter) -> usize {
         let now_ms = (self.inner.now_ms)();
         let mut shelf = self.inner.shelf.lock();
@@ -319,13 +324,14 @@ impl Cache {
         count
     }
 
-    /// Waits until the disk has what was asked before. Blocks. `false`: it took too long, or the thread has ended.
+    /// Waits until the disk has processed all earlier jobs. Blocks. Returns `false` after the deadline, or if the
+    /// thread has ended.
     pub fn sync(&self, deadline: Duration) -> bool {
         let (done, waits) = mpsc::channel();
         self.send(Job::Sync(done)) && waits.recv_timeout(deadline).is_ok()
     }
 
-    /// Fresh entries that fit, the newest first.
+    /// The fresh entries that match, newest first.
     pub fn list(&self, filter: &EntryFilter) -> Vec<EntrySummary> {
         let now_ms = (self.inner.now_ms)();
         let shelf = self.inner.shelf.lock();
@@ -363,7 +369,7 @@ impl Cache {
         }
     }
 
-    /// Ends the thread after what is queued.
+    /// Ends the thread after the queued jobs.
     pub fn close(&self) {
         drop(self.jobs.lock().take());
         if let Some(thread) = self.thread.lock().take() {
@@ -373,7 +379,7 @@ impl Cache {
         }
     }
 
-    /// Never waits. `false`: the thread has ended.
+    /// Queues a job without waiting. Returns `false` if the thread has ended.
     fn send(&self, job: Job) -> bool {
         let is_sent = self.jobs.lock().as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if !is_sent {

@@ -1,14 +1,15 @@
-//! The tier that outlives a restart: files that are only appended to, each written by one worker.
+//! The disk tier, which survives a restart: append-only files, each written by one worker.
 //!
 //! ```text
-//! <data directory>/cache/<number>-<worker>.log      0600, held with flock while its worker lives
-//!     record: length (4 bytes, little endian), sealed bytes
-//!     sealed: a kept answer (1, meta, body) or digests that are gone (2, 32 bytes each)
+//!  <data directory>/cache/<number>-<worker>.log      0600, locked with flock while its worker lives
+//!      record: length (4 bytes, little endian), sealed bytes
+//!      sealed: an answer (1, meta, body) or deleted digests (2, 32 bytes each)
 //! ```
 //!
-//! A record is sealed with the instance's key and bound to its file and place: answers are as private as the credentials beside
-//! them, and a torn or foreign record does not open. Reading a file stops at the first that does not: what a crash cut off is
-//! a miss. When all files together are too large, the oldest goes. A worker that starts takes the files that nobody holds.
+//! A record is encrypted with the instance's key and bound to its file and offset. Answers are therefore as private as
+//! the credentials, and a torn or foreign record cannot be opened. Reading a file stops at the first such record, so
+//! what a crash cut off becomes a miss. When the files together are too large, the oldest is deleted. A new worker
+//! takes over the files that no worker has locked.
 
 use crate::entry::CachedAnswer;
 use crate::key::Digest;
@@ -23,12 +24,12 @@ use std::sync::Arc;
 const ENDING: &str = "log";
 const ANSWER: u8 = 1;
 const GONE: u8 = 2;
-/// The bound is kept by deleting whole files, so no file is more than this part of it.
+/// The size limit is enforced by deleting whole files, so no file exceeds this fraction of it.
 const FILES: u64 = 8;
 const MIN_FILE_BYTES: u64 = 1024 * 1024;
 const MAX_RECORD_BYTES: u32 = 8 * 1024 * 1024;
 
-/// One file. It stays readable while somebody holds it, deleted or not.
+/// One file. It stays readable while something refers to it, even after it was deleted.
 #[derive(Debug)]
 pub(crate) struct Segment {
     name: String,
@@ -36,7 +37,7 @@ pub(crate) struct Segment {
     file: File,
 }
 
-/// Where a record is.
+/// The position of a record.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) segment: Arc<Segment>,
@@ -65,7 +66,7 @@ pub(crate) struct Disk {
     sealer: Arc<Sealer>,
     max_bytes: u64,
     next_number: u64,
-    /// From the oldest to the one that is written.
+    /// From the oldest to the one that is being written.
     segments: Vec<Owned>,
     is_writing: bool,
 }
@@ -82,7 +83,7 @@ impl Disk {
         self.segments.iter().map(|owned| owned.bytes).sum()
     }
 
-    /// Takes the files that no living worker holds, and tells what they say.
+    /// Takes over the files that no living worker has locked, and reports their records.
     pub(crate) fn adopt(&mut self, mut tell: impl FnMut(Record)) -> io::Result<()> {
         let mut names: Vec<(u64, PathBuf)> = Vec::new();
         for found in fs::read_dir(&self.dir)? {
@@ -145,7 +146,7 @@ impl Disk {
         self.append(&plain)
     }
 
-    /// Appends that answers are gone.
+    /// Appends a record of deleted answers.
     pub(crate) fn forget(&mut self, digests: &[Digest]) -> io::Result<()> {
         if self.segments.is_empty() {
             return Ok(());
@@ -174,7 +175,7 @@ impl Disk {
         let mut record = length.to_le_bytes().to_vec();
         record.extend_from_slice(&sealed);
         if let Err(error) = (&owned.segment.file).write_all(&record) {
-            // Behind half a record nothing can be read: the next one goes into a new file.
+            // Nothing after half a record can be read, so the next record goes into a new file.
             self.is_writing = false;
             return Err(error);
         }
@@ -186,7 +187,7 @@ impl Disk {
         let name = format!("{:08}-{}.{ENDING}", self.next_number, self.worker_id);
         self.next_number += 1;
         let path = self.dir.join(&name);
-        // Locked before it has its name: a file that nobody holds is another's to take.
+        // The file is locked before it gets its final name, because any worker may take over an unlocked file.
         let unnamed = path.with_extension("new");
         let file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&unnamed)?;
         let named = flock(&file, FlockOperation::NonBlockingLockExclusive)
@@ -199,7 +200,7 @@ impl Disk {
         Ok(Segment { name, path, file })
     }
 
-    /// Holds the files to a bound by deleting the oldest. The places that are gone with them are the caller's to forget.
+    /// Enforces a size limit by deleting the oldest files. The caller must drop the positions in the returned files.
     pub(crate) fn hold_to(&mut self, max_bytes: u64) -> io::Result<Vec<Arc<Segment>>> {
         self.max_bytes = max_bytes;
         let mut gone = Vec::new();
@@ -229,10 +230,10 @@ impl Disk {
         Ok(owned.segment)
     }
 
-    /// Deletes the oldest files as long as nothing in them is of use. What a file says of older ones needs it only while
-    /// they are there, so it is always the oldest that goes.
+    /// Deletes the oldest files while nothing refers to them. Only the oldest file may be deleted, because the
+    /// deletions in a file apply to older files and are needed as long as those exist.
     pub(crate) fn drop_unused(&mut self) -> io::Result<()> {
-        // Whoever has a place in a file holds the file.
+        // Every stored position holds a reference to its file.
         while self.segments.len() > 1 && Arc::strong_count(&self.segments[0].segment) == 1 {
             self.drop_first()?;
         }
@@ -241,7 +242,7 @@ impl Disk {
 }
 
 impl Place {
-    /// Reads and opens the record. Blocks.
+    /// Reads and decrypts the record. Blocks.
     pub(crate) fn read(&self, sealer: &Sealer) -> io::Result<CachedAnswer> {
         let mut sealed = vec![0; self.length as usize];
         self.segment.file.read_exact_at(&mut sealed, self.offset)?;

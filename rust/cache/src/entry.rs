@@ -1,14 +1,15 @@
-//! A kept answer: what it is to whom, and its bytes as the caller got them.
+//! A cached answer: its metadata, and its bytes as the caller received them.
 
 use crate::key::{Digest, Question};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A larger answer is not kept.
+/// Larger answers are not stored.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// A clock that was set back by less than this is an ordinary correction; by more, what was kept before is not trusted.
+/// A clock that was set back by less than this is an ordinary correction. After a larger step, earlier entries are not
+/// used.
 const CLOCK_SLACK_MS: u64 = 60_000;
 
 /// How the answer was delivered.
@@ -16,22 +17,22 @@ const CLOCK_SLACK_MS: u64 = 60_000;
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     Plain,
-    /// A stream; `asks_usage`: with the usage chunk that its caller asked for.
+    /// A stream. `asks_usage` means that its caller requested the usage chunk.
     Stream {
         asks_usage: bool,
     },
 }
 
-/// Everything of a kept answer but its body.
+/// The metadata of a cached answer: everything but its body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     pub key: Digest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<StoredQuestion>,
-    /// The API key on whose behalf it was asked, if it was one.
+    /// The API key that made the request, if there was one.
     pub key_id: Option<String>,
     pub route: String,
-    /// As the caller named it.
+    /// The model name that the caller used.
     pub model: String,
     pub provider: String,
     pub upstream_model: Option<String>,
@@ -45,7 +46,7 @@ pub struct Meta {
     pub expires_ms: u64,
 }
 
-/// The last user turn, for the comparison of meanings.
+/// The last user turn, for the semantic comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredQuestion {
     pub partition: Digest,
@@ -58,7 +59,7 @@ impl From<Question> for StoredQuestion {
     }
 }
 
-/// A kept answer.
+/// A cached answer.
 #[derive(Debug, Clone)]
 pub struct CachedAnswer {
     pub meta: Arc<Meta>,
@@ -66,23 +67,23 @@ pub struct CachedAnswer {
 }
 
 impl Meta {
-    /// Whether it may be given at this time.
+    /// Whether the answer may be returned at this time.
     pub fn is_fresh(&self, now_ms: u64) -> bool {
         now_ms < self.expires_ms && self.created_ms <= now_ms.saturating_add(CLOCK_SLACK_MS)
     }
 
-    /// About what it takes in memory.
+    /// The approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let texts = [self.key_id.as_ref(), Some(&self.route), Some(&self.model), Some(&self.provider)];
         let texts = texts.into_iter().chain([self.upstream_model.as_ref(), Some(&self.strategy)]).flatten();
-        // Beside the text: its direction, its form, and its places among the questions.
+        // In addition to the text: its vector, its form, and its index entries.
         let question = self.question.as_ref().map_or(0, |question| question.text.len() + 1024);
         size_of::<Self>() + texts.map(String::len).sum::<usize>() + question + 256
     }
 }
 
 impl CachedAnswer {
-    /// As it is stored: the length of the meta, the meta, the body.
+    /// The stored form: the length of the metadata, the metadata, the body.
     pub(crate) fn encode(&self) -> serde_json::Result<Vec<u8>> {
         let meta = serde_json::to_vec(&*self.meta)?;
         let mut out = Vec::with_capacity(4 + meta.len() + self.body.len());

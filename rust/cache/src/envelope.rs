@@ -1,26 +1,26 @@
-//! A kept answer on its way between workers: sealed, and apart from what another version says.
+//! The encrypted form of a cached answer for other workers, with a version number.
 //!
 //! ```text
-//! version | length of the sealed meta | sealed meta | sealed body
+//!  version | length of the sealed meta | sealed meta | sealed body
 //! ```
 //!
-//! Which answer it is can be read without its body. Each part is bound to the name that it stands under, so that none can be given
-//! in place of another. The question stays behind: who finds the answer asks the same.
+//! The metadata can be read without the body. Each part is bound to the name that it is stored under, so no part can be
+//! substituted for another. The question is not included, because a worker that finds the answer has the same question.
 
 use crate::entry::{CachedAnswer, Meta};
 use bytes::Bytes;
 use fairlead_core::Sealer;
 use std::sync::Arc;
 
-/// A larger body is not shared.
+/// Larger bodies are not shared.
 pub const MAX_SHARED_BYTES: usize = 256 * 1024;
-/// The version, the length and the meta of a shared answer have room in this.
+/// The version, the length and the metadata of a shared answer fit into this size.
 pub const HEAD_BYTES: usize = 2 * 1024;
 
 const VERSION: u8 = 1;
 const LENGTH_BYTES: usize = 4;
 
-/// The answer as it stands under `name`. `None`: it is too large, or cannot be sealed.
+/// Encrypts the answer for storage under `name`. Returns `None` if it is too large or cannot be encrypted.
 pub fn seal(answer: &CachedAnswer, name: &str, sealer: &Sealer) -> Option<Vec<u8>> {
     if answer.body.len() > MAX_SHARED_BYTES {
         return None;
@@ -39,7 +39,7 @@ pub fn seal(answer: &CachedAnswer, name: &str, sealer: &Sealer) -> Option<Vec<u8
     Some(out)
 }
 
-/// What `seal` made. `None` for anything else.
+/// Opens the output of `seal`. Returns `None` for anything else.
 pub fn open(bytes: &[u8], name: &str, sealer: &Sealer) -> Option<CachedAnswer> {
     let (meta, body) = parts(bytes)?;
     let meta = open_meta(meta, name, sealer)?;
@@ -47,7 +47,7 @@ pub fn open(bytes: &[u8], name: &str, sealer: &Sealer) -> Option<CachedAnswer> {
     Some(CachedAnswer { meta: Arc::new(meta), body: Bytes::from(body) })
 }
 
-/// Everything but the body, of the first `HEAD_BYTES` at least.
+/// Opens the metadata. `bytes` must hold at least the first `HEAD_BYTES`.
 pub fn open_head(bytes: &[u8], name: &str, sealer: &Sealer) -> Option<Meta> {
     open_meta(parts(bytes)?.0, name, sealer)
 }

@@ -1,32 +1,32 @@
-//! What makes two requests the same: a digest over everything that can change the answer.
+//! The cache key: a digest of everything that can change the answer to a request.
 //!
-//! Two bodies that say the same in other white space, another order of members or another spelling of a number have one
-//! key. `model`, `stream` and `stream_options` are not part of it: the model is named by what it resolves to, and an answer
-//! is kept for both ways of asking for it. The *partition* is the same digest without the last user turn; only within it
-//! are turns ever compared by meaning.
+//! Two bodies that differ only in white space, the order of members or the spelling of numbers have the same key.
+//! `model`, `stream` and `stream_options` are not included: the model is represented by the targets it resolves to, and
+//! a plain answer and a stream are stored separately. The *partition* is the digest without the last user turn. Only
+//! turns within one partition are compared by meaning.
 
 use ring::digest::{Context, SHA256};
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::Deserializer;
 use std::fmt;
 
-/// SHA-256 of a request, or of all of it but its last turn.
+/// SHA-256 of a request, or of everything but its last turn.
 pub type Digest = [u8; 32];
 
-/// A longer question is not compared by meaning: the mean of many words means nothing.
+/// Longer questions are not compared by meaning, because a mean over many words says little.
 pub const MAX_QUESTION_BYTES: usize = 2_000;
 
-/// Members that do not change what the answer says.
+/// Members that do not change the content of the answer.
 const APART: [&str; 3] = ["model", "stream", "stream_options"];
-/// A whole number above this may have lost digits when it was read.
+/// A larger integer may have lost digits when it was parsed.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Where a dialect's requests hold what was said.
+/// The member that holds the turns in a dialect's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turns {
-    /// `messages`: chat completions and Anthropic's messages.
+    /// `messages`: chat completions and Anthropic Messages.
     Messages,
-    /// `input`: responses.
+    /// `input`: OpenAI Responses.
     Input,
     /// `contents`: Gemini's generateContent.
     Contents,
@@ -42,40 +42,42 @@ impl Turns {
     }
 }
 
-/// Everything beside the body that an answer depends on: who asks, and of which model. Every part goes into the key.
+/// Everything but the body that an answer depends on: the caller and the model. Every part goes into the key.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyScope<'a> {
     /// Kind and id of the principal.
     pub principal: &'a str,
-    /// The route as in the table: it says the dialect.
+    /// The route as in the table, which determines the dialect.
     pub route: &'a str,
-    /// The targets that the model's name stands for: alias, combo with its steps, places that serve it.
+    /// The targets that the model's name resolves to: an alias, a combo with its steps, or connections.
     pub model: &'a str,
     pub turns: Turns,
     /// Headers that can change the answer.
     pub headers: &'a [&'a [u8]],
 }
 
-/// The part of a body that decides its answer: the exact key, and the question to compare by meaning.
+/// The cache identity of a request: the exact key, and the question to compare by meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fingerprint {
     pub key: Digest,
-    /// With the text of the last user turn; `None` where that turn is not plain text, or is long.
+    /// With the text of the last user turn. `None` if that turn is not plain text, or is too long.
     pub question: Option<Question>,
-    /// `temperature` is the number 0.
+    /// `temperature` is 0.
     pub is_deterministic: bool,
-    /// The body asks for what a kept answer cannot give: several answers, an answer that is stored elsewhere, the web.
+    /// The request needs something that a cached answer cannot provide: several answers, an answer stored by the
+    /// provider, web access.
     pub is_unfit: bool,
 }
 
-/// The last user turn, and what it may be compared with.
+/// The last user turn, and the partition in which it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     pub partition: Digest,
     pub text: String,
 }
 
-/// Reads a body. `None`: it has no one meaning (a member twice, a number without all its digits, too deep) and is not cached.
+/// Computes the fingerprint of a body. Returns `None` if the body is ambiguous (a duplicate member, a number that loses
+/// digits, too deep); it is not cached then.
 pub fn fingerprint(scope: &KeyScope<'_>, body: &[u8]) -> Option<Fingerprint> {
     let Canon::Object(members) = parse(body)? else { return None };
     let of = |name: &str| member(&members, name);
@@ -113,12 +115,12 @@ fn member<'m>(members: &'m [(String, Canon)], name: &str) -> Option<&'m Canon> {
     members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
 }
 
-/// Gemini's settings of a generation, in either spelling.
+/// Gemini's generation settings, in either spelling.
 fn config(members: &[(String, Canon)]) -> Option<&Canon> {
     member(members, "generationConfig").or_else(|| member(members, "generation_config"))
 }
 
-/// Whether the body asks for what a cached answer cannot give.
+/// Whether the body requests something that a cached answer cannot provide.
 fn is_unfit(turns: Turns, members: &[(String, Canon)]) -> bool {
     let of = |name: &str| member(members, name);
     match turns {
@@ -127,7 +129,8 @@ fn is_unfit(turns: Turns, members: &[(String, Canon)]) -> bool {
                 || of("store").is_some_and(Canon::is_true)
                 || of("web_search_options").is_some()
         }
-        // What is kept of a response is kept again when it is given again; what it goes on from is another's word.
+        // A request that stores its response must reach the provider again. The answer of one that continues an earlier
+        // response depends on content outside the body.
         Turns::Input => {
             of("background").is_some_and(Canon::is_true)
                 || ["conversation", "previous_response_id", "prompt"]
@@ -149,20 +152,20 @@ fn is_unfit(turns: Turns, members: &[(String, Canon)]) -> bool {
     }
 }
 
-/// The turns before the last, and the last. `None` where there is no turn.
+/// The turns before the last one, and the last one. `None` if there are no turns.
 fn split_last_turn(turns: Turns, value: &Canon) -> Option<(&[Canon], &Canon)> {
     match value {
         Canon::Array(list) => {
             let (last, before) = list.split_last()?;
             Some((before, last))
         }
-        // One text is the whole conversation.
+        // A single text is the whole conversation.
         Canon::Text(_) if turns == Turns::Input => Some((&[], value)),
         _ => None,
     }
 }
 
-/// SHA-256 over parts that cannot run into each other.
+/// SHA-256 over length-prefixed parts, so that no two lists of parts give the same input.
 pub fn digest(parts: &[&[u8]]) -> Digest {
     let mut context = Context::new(&SHA256);
     for part in parts {
@@ -174,7 +177,7 @@ pub fn digest(parts: &[&[u8]]) -> Digest {
     bytes
 }
 
-/// JSON in the one way in which each value is written.
+/// JSON in a canonical form.
 #[derive(Debug)]
 enum Canon {
     /// Null, a boolean or a number.
@@ -234,7 +237,7 @@ impl Canon {
         !matches!(self, Self::Plain(text) if text == "null")
     }
 
-    /// Of a list, or of nothing: all are so.
+    /// Whether the condition holds for every element of a list. It holds for an absent value.
     fn all(&self, is_so: impl Fn(&Self) -> bool) -> bool {
         match self {
             Self::Array(values) => values.iter().all(is_so),
@@ -242,17 +245,17 @@ impl Canon {
         }
     }
 
-    /// A tool of Gemini's that the caller runs itself.
+    /// Whether this is a Gemini tool that the caller runs itself.
     fn is_declaration(&self) -> bool {
         let Self::Object(members) = self else { return false };
         members.iter().all(|(name, _)| name == "functionDeclarations" || name == "function_declarations")
     }
 
-    /// The text of a user's turn that has nothing but a role and one text.
+    /// The text of a user turn that consists of only a role and one text.
     fn question(&self) -> Option<&str> {
         let members = match self {
             Self::Object(members) => members,
-            // The whole of an `input`.
+            // The whole `input`.
             Self::Text(text) => return Some(text),
             _ => return None,
         };
@@ -276,12 +279,12 @@ impl Canon {
     }
 }
 
-/// A tool of a responses request that the caller runs itself.
+/// Whether this is an OpenAI Responses tool that the caller runs itself.
 fn is_own_tool(kind: &str) -> bool {
     matches!(kind, "function" | "custom")
 }
 
-/// Writes a text with its length before it, so that no text can end early.
+/// Writes a text prefixed with its length, so that its end is unambiguous.
 fn write_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.len().to_string().as_bytes());
     out.push(b':');
@@ -331,7 +334,7 @@ impl<'de> Visitor<'de> for Seed {
         if value.abs() >= MAX_EXACT {
             return Err(E::custom("a number without all its digits"));
         }
-        // 1.0 is 1, and -0.0 is 0.
+        // 1.0 equals 1, and -0.0 equals 0.
         let text = if value.fract() == 0.0 { (value as i64).to_string() } else { value.to_string() };
         Ok(Canon::Plain(text))
     }

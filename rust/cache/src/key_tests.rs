@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// Equal as JSON, with numbers by their value.
+/// Whether two values are equal as JSON, with numbers compared by value.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),

@@ -1,7 +1,8 @@
-//! Thresholds that partitions have learnt. A question whose answer was made although a kept one of the same form was near tells
-//! whether that one's answer would have been right: both are there. Partitions differ in what a similarity is worth, so each learns by
-//! itself, and a miss is always preferred to a wrong answer: one answer that would have been wrong raises the threshold above it, and only
-//! many that would have been right, and none that would not, lower it, by a little.
+//! Learned similarity thresholds of partitions. When a question is answered by the provider although a cached question
+//! of the same form was near, both answers are known, and comparing them shows whether the cached one would have been
+//! right. A similarity means different things in different partitions, so each learns separately. A miss is always
+//! preferred to a wrong answer: one wrong answer raises the threshold above its similarity, and only many right ones
+//! without a wrong one lower it slightly.
 
 use crate::key::Digest;
 use fairlead_core::{hex, Sealer};
@@ -13,37 +14,39 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The least similarity from which a comparison says something of thresholds.
+/// The lowest similarity that is used for learning.
 pub const LEAST: f32 = 0.5;
-/// A threshold is never learnt to be lower than the operator's by more than this.
+/// A learned threshold is never lower than the operator's by more than this.
 const MOST_LOWERED: f32 = 0.15;
-/// Right answers between a lowered threshold and the operator's, without a wrong one: with so many the share of wrong ones is below one in
-/// seven with 95 %, beside what the guard has refused already.
+/// The number of right answers, without a wrong one, between the lowered threshold and the operator's that permits
+/// lowering. With this many, the share of wrong answers is below one in seven with 95 % confidence, not counting those
+/// that the guard rejected.
 const ENOUGH: usize = 20;
-/// The least similar ones of them may be chance.
+/// The number of least similar ones that are ignored as chance.
 const OUTLIERS: usize = 2;
-/// A wrong answer's similarity and the threshold that keeps it away are this far apart.
+/// The distance between a wrong answer's similarity and the threshold above it.
 const MARGIN: f32 = 0.01;
-/// Of right and wrong answers the latest count.
+/// Only this many of the latest right and wrong answers count.
 const MOST_RIGHT: usize = 64;
 const MOST_WRONG: usize = 16;
-/// Of hits that only a lowered threshold allows every so manieth is asked anew, so that a threshold that is wrong is found out.
+/// One in this many hits that only a lowered threshold allows is sent to the provider anyway, to detect a wrong
+/// threshold.
 const CHECKED_OF: u32 = 16;
-/// More partitions than these are not remembered; the ones that learnt nothing for longest go.
+/// The maximum number of partitions. Those that learned nothing for the longest time are dropped.
 const MOST_PARTITIONS: usize = 2_000;
 const SEALED_AS: &str = "cache-thresholds";
 
-/// Whether two answers say the same.
+/// Whether two answers have the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     Same,
     Different,
-    /// Two answers in different words, which may mean the same.
+    /// The answers use different words but may mean the same.
     Unclear,
 }
 
 impl Comparison {
-    /// By their words alone. What is neither the same words nor clearly others proves nothing.
+    /// Compares the words of two answers. Answers that are neither equal nor clearly different are `Unclear`.
     pub fn of(first: &str, second: &str) -> Self {
         const SHORT_WORDS: usize = 12;
         let words = |text: &str| -> Vec<String> {
@@ -66,12 +69,13 @@ impl Comparison {
     }
 }
 
-/// One partition.
+/// The similarities that were learned in one partition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Lesson {
-    /// As callers named it, for people.
+    /// The model name that callers used, for display.
     model: String,
-    /// Similarities of questions whose kept answer would have been right, and of those whose would have been wrong.
+    /// The similarities of questions whose cached answer would have been right, and of those whose would have been
+    /// wrong.
     right: VecDeque<f32>,
     wrong: VecDeque<f32>,
     updated_ms: u64,
@@ -88,7 +92,7 @@ impl Lesson {
         similarities.push_back(similarity);
     }
 
-    /// The threshold where the operator set `base`. Above one, no similar question is answered.
+    /// The threshold if the operator has set `base`. Above 1, no similar question is answered from the cache.
     fn threshold(&self, base: f32) -> f32 {
         let wrong = self.wrong.iter().copied().fold(0.0, f32::max);
         let safe = if wrong > 0.0 { wrong + MARGIN } else { 0.0 };
@@ -105,10 +109,10 @@ impl Lesson {
     }
 }
 
-/// One partition as it is told.
+/// The threshold of one partition, for reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartitionThreshold {
-    /// The digest of everything but the last question, in hex.
+    /// The digest of everything but the last question, in hexadecimal.
     pub partition: String,
     pub model: String,
     pub threshold: f32,
@@ -123,7 +127,7 @@ struct Lessons {
     is_dirty: bool,
 }
 
-/// What all partitions have learnt, in memory and in one sealed file.
+/// The learned thresholds of all partitions, in memory and in one encrypted file.
 #[derive(Debug)]
 pub struct Learner {
     path: PathBuf,
@@ -132,7 +136,7 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// With what was learnt before. A file that cannot be read teaches nothing, and the log says so.
+    /// Loads what was learned earlier. An unreadable file is logged and ignored.
     pub fn open(data_dir: &Path, sealer: Sealer) -> Self {
         let own = Self { path: data_dir.join("cache").join("thresholds"), sealer, lessons: Mutex::default() };
         match own.read() {
@@ -142,12 +146,13 @@ impl Learner {
         own
     }
 
-    /// How near a question of this partition must be, where the operator set `base`.
+    /// The similarity that a question of this partition needs if the operator has set `base`.
     pub fn threshold(&self, partition: &Digest, base: f32) -> f32 {
         self.lessons.lock().of.get(partition).map_or(base, |lesson| lesson.threshold(base))
     }
 
-    /// Counts a hit that only a lowered threshold allows; whether this one is to be asked anew.
+    /// Counts a hit that only a lowered threshold allows. Returns whether this one should be sent to the provider as a
+    /// check.
     pub fn is_check_due(&self, partition: &Digest) -> bool {
         let mut lessons = self.lessons.lock();
         let Some(lesson) = lessons.of.get_mut(partition) else { return false };
@@ -155,7 +160,7 @@ impl Learner {
         lesson.lowered_hits % CHECKED_OF == 0
     }
 
-    /// Notes whether the answer of a question that is so similar would have been right.
+    /// Records whether the cached answer to a question with this similarity would have been right.
     pub fn note(&self, partition: &Digest, model: &str, similarity: f32, is_right: bool, now_ms: u64) {
         if !(LEAST..).contains(&similarity) {
             return;
@@ -174,7 +179,7 @@ impl Learner {
         lessons.is_dirty = true;
     }
 
-    /// Every partition that has learnt something, the latest first.
+    /// Every partition that has learned something, latest first.
     pub fn list(&self, base: f32) -> Vec<PartitionThreshold> {
         let lessons = self.lessons.lock();
         let thresholds = lessons.of.iter().map(|(digest, lesson)| PartitionThreshold {
@@ -190,7 +195,8 @@ impl Learner {
         thresholds
     }
 
-    /// Forgets what one partition, by its name, or every one has learnt, in the file too. Blocks. How many it was.
+    /// Deletes what one partition (by its name) or every partition has learned, also from the file. Blocks. Returns the
+    /// number of partitions.
     pub fn forget(&self, partition: Option<&str>) -> io::Result<usize> {
         let mut lessons = self.lessons.lock();
         let before = lessons.of.len();
@@ -201,8 +207,8 @@ impl Learner {
         Ok(count)
     }
 
-    /// Writes what was learnt since the last time. Blocks. Of workers that share the directory the one that learnt last of a partition
-    /// is right.
+    /// Writes what was learned since the last call. Blocks. If several workers share the directory, the one that
+    /// learned last about a partition wins.
     pub fn save(&self) -> io::Result<()> {
         let mut lessons = self.lessons.lock();
         if !lessons.is_dirty {

@@ -1,10 +1,13 @@
-//! The response cache: what makes two requests the same, which questions mean the same, and where answers are kept.
+//! The response cache: which requests are equal, which questions mean the same, and where answers are stored.
 //!
-//! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`envelope`] (the same on its way between workers), [`cache`] (what the engine calls), `store` (both tiers, and the thread that writes),
-//! [`reasoning`] (thoughts of models, kept for their next turn), `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
-//! (what a direction blurs), [`near`] (the nearest question), [`near_miss`] (questions that were nearly answered), [`learner`] (how near it must be, by partition).
+//! Read the modules in this order: [`key`] (the exact key and the partition), [`entry`] (a cached answer), [`envelope`]
+//! (its form for other workers), [`cache`] (the interface for the engine), `store` (both tiers, and the writer thread),
+//! [`reasoning`] (the reasoning of models, stored for their next turn), `shelf` (the memory tier), `disk` (the disk
+//! tier). Then [`vectors`] (the embedding of a question), [`guard`] (the details that embeddings blur), [`near`] (the
+//! nearest question), [`near_miss`] (questions that were almost answered) and [`learner`] (the similarity threshold by
+//! partition).
 //!
-//! No runtime and no socket here; the only files are the cache's own and the vectors'.
+//! The crate uses no async runtime and no sockets. Its only files are those of the cache and the vectors.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
@@ -12,14 +15,14 @@
 mod cache;
 mod disk;
 mod entry;
-// `seal` and `open` say of what by the module's name.
+// Functions are qualified with the module name: `envelope::seal`, `envelope::open`.
 pub mod envelope;
 mod guard;
 mod key;
 mod learner;
 mod near;
 mod near_miss;
-// A second cache beside `Cache`, with an `Origin`, a `Now` and limits of its own.
+// A separate cache with its own `Origin`, `Now` and limits.
 pub mod reasoning;
 mod shelf;
 mod store;

@@ -1,32 +1,33 @@
-//! Questions of one partition, and the nearest of those that ask the same.
+//! The questions of one partition, and the search for the nearest equivalent one.
 //!
-//! The guard brings every question into a form, and only questions of one form can ask the same. So they are found by their
-//! form, and the direction is compared with those few alone: a look takes as long among ten as among a million, and finds
-//! all that a comparison with every question finds.
+//! The guard converts every question into a form, and only questions of the same form can be equivalent. Questions are
+//! therefore indexed by form, and vectors are compared only within one form. A lookup takes as long among ten questions
+//! as among a million, and finds the same as a comparison with every question.
 
 use crate::guard::Form;
 use crate::key::Digest;
 use crate::vectors::{similarity, Vector};
 use std::collections::HashMap;
 
-/// Questions that are looked at for the one that was nearest and is not given.
+/// The number of questions that are compared to find a near miss.
 const MAX_LOOKED_AT: usize = 256;
 
-/// Questions of one form that are compared; of more, the latest count. They arise where callers want equal requests only.
+/// The maximum number of questions of one form that are compared; the latest are kept. Many arise only if callers
+/// accept only equal requests.
 const MAX_OF_FORM: usize = 64;
 
-/// A question as it is searched for.
+/// A question prepared for the search.
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub vector: Vector,
     pub form: Form,
 }
 
-/// Questions of one partition.
+/// The questions of one partition.
 #[derive(Debug, Default)]
 pub struct Near {
     probes: HashMap<Digest, Box<Probe>>,
-    /// By form, from the first that came to the latest.
+    /// By form, oldest first.
     keys: HashMap<Digest, Vec<Digest>>,
 }
 
@@ -58,7 +59,7 @@ impl Near {
         }
     }
 
-    /// The questions that ask the same and are at least as near as the threshold, the nearest first.
+    /// The equivalent questions whose similarity reaches the threshold, nearest first.
     pub fn find(&self, probe: &Probe, threshold: f32) -> Vec<(Digest, f32)> {
         let Some(keys) = self.keys.get(&probe.form.digest) else { return Vec::new() };
         let judge = |key: &Digest| {
@@ -70,8 +71,8 @@ impl Near {
         found
     }
 
-    /// The nearest question that is not given: as near as the threshold wants, and asks something else, or asks the same from
-    /// farther off. Of a large partition some are looked at only.
+    /// The nearest question that is not returned: it is near enough but not equivalent, or equivalent but too far. In a
+    /// large partition only some questions are compared.
     pub fn nearest_miss(&self, probe: &Probe, threshold: f32) -> Option<(Digest, f32)> {
         let judge = |(key, other): (&Digest, &Probe)| {
             let near = similarity(&probe.vector, &other.vector);

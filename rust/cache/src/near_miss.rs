@@ -1,5 +1,5 @@
-//! Questions that were nearly answered from what is kept: both texts, and why the answer was not given. Noted only where the
-//! operator wants to see them, in memory alone, the latest few.
+//! Near misses: questions that were almost answered from the cache, with both texts and the reason for the miss. The
+//! latest few are stored, only in memory, and only if the operator enables it.
 
 use crate::guard::{Cause, Reading};
 use crate::key::Digest;
@@ -7,19 +7,19 @@ use fairlead_core::hex;
 use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
 
-/// Near misses that are remembered; of more, the latest.
+/// The maximum number of near misses; the latest are kept.
 pub const MAX_NEAR_MISSES: usize = 100;
-/// Bytes of a text that are told.
+/// The number of bytes of a text that are reported.
 const MAX_TEXT_BYTES: usize = 2_000;
 
-/// Who asked, and for which model.
+/// The caller and the model of a question.
 #[derive(Debug, Clone, Copy)]
 pub struct Asker<'a> {
     pub key_id: Option<&'a str>,
     pub model: &'a str,
 }
 
-/// A question, the kept one that was nearest to it, and what kept its answer from being given.
+/// A question, the nearest cached question, and the reason why its answer was not returned.
 #[derive(Debug, Clone, Serialize)]
 pub struct NearMiss {
     pub at_ms: u64,
@@ -29,16 +29,17 @@ pub struct NearMiss {
     pub question: String,
     #[serde(rename = "kept")]
     pub nearest: String,
-    /// The key of the kept answer.
+    /// The key of the cached answer.
     #[serde(serialize_with = "as_hex")]
     pub signature: Digest,
     pub similarity: f32,
     pub threshold: f32,
-    /// What the guard found different; `distance`: they ask the same, and are farther apart than the threshold allows.
+    /// The difference that the guard found. `distance` means that the questions are equivalent, but less similar than
+    /// the threshold.
     pub cause: &'static str,
 }
 
-/// The latest near misses, the newest first.
+/// The latest near misses, newest first.
 #[derive(Debug, Default)]
 pub(crate) struct NearMisses(VecDeque<NearMiss>);
 
@@ -52,18 +53,18 @@ impl NearMisses {
         self.0.iter().cloned().collect()
     }
 
-    /// Forgets those that name an answer that is not kept.
+    /// Deletes near misses whose answer is no longer cached.
     pub(crate) fn forget_unless(&mut self, is_kept: impl Fn(&Digest) -> bool) {
         self.0.retain(|miss| is_kept(&miss.signature));
     }
 
-    /// Forgets all. How many it was.
+    /// Deletes all. Returns their number.
     pub(crate) fn clear(&mut self) -> usize {
         std::mem::take(&mut self.0).len()
     }
 }
 
-/// What keeps the answer to one question from being given for the other.
+/// The reason why the answer to one question is not returned for the other.
 pub(crate) fn cause(question: &str, nearest: &str) -> &'static str {
     match Reading::of(question).differs(&Reading::of(nearest)) {
         None => "distance",
@@ -77,7 +78,7 @@ pub(crate) fn cause(question: &str, nearest: &str) -> &'static str {
     }
 }
 
-/// The beginning of a text, as long as it may be told.
+/// The beginning of a text, up to the length that is reported.
 pub(crate) fn cut(text: &str) -> String {
     let mut end = text.len().min(MAX_TEXT_BYTES);
     while !text.is_char_boundary(end) {

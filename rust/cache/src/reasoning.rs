@@ -1,11 +1,11 @@
-//! What models thought before they called tools.
+//! Stores the reasoning of models before tool calls.
 //!
-//! Some providers refuse a conversation whose calls of tools come without the thoughts before them, and most clients do not
-//! send those back: their dialect has no member for them, or they leave it out. So thoughts are kept here, under the id of the
-//! call that followed, and put back on their way to a provider that wants them.
+//! Some providers reject a conversation whose tool calls lack the preceding reasoning, and most clients do not send it
+//! back: their dialect has no member for it, or they omit it. The reasoning is therefore stored here under the id of
+//! the tool call that followed, and inserted again for a provider that requires it.
 //!
-//! In memory only. Bounded in number, bytes and time; the oldest go first. Each is its principal's alone, and goes back only to
-//! the provider that thought it.
+//! It is stored only in memory, limited in number, bytes and time; the oldest is evicted first. Each entry belongs to
+//! one principal, and is returned only to the provider that created it.
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -14,33 +14,33 @@ use std::sync::Arc;
 
 pub const MAX_ENTRIES: usize = 2_000;
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// Longer thoughts are not kept.
+/// Longer reasoning is not stored.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// A conversation that rests longer goes on without them.
+/// A conversation that pauses for longer continues without its reasoning.
 pub const TTL_MS: u64 = 2 * 60 * 60 * 1_000;
-/// Of ids, names and the maps, about.
+/// The approximate size of ids, names and maps per entry.
 const OVERHEAD_BYTES: usize = 512;
 
-/// Who thought it, and for whom.
+/// The provider and model that created the reasoning, and the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     /// Kind and id of the principal.
     pub principal: &'a str,
     pub provider: &'a str,
-    /// As the caller named it.
+    /// The model name that the caller used.
     pub model: &'a str,
-    /// Heard by another worker, which lists it.
+    /// The reasoning was received by another worker, which lists it.
     pub is_elsewhere: bool,
 }
 
-/// The moment on both clocks: one for ends, one to be told.
+/// The current time on both clocks: one for expiry, and one for display.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     pub monotonic_ms: u64,
     pub unix_ms: u64,
 }
 
-/// Which entries; what is absent does not narrow.
+/// Selects entries. Absent fields match everything.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThoughtFilter {
@@ -48,7 +48,7 @@ pub struct ThoughtFilter {
     pub provider: Option<String>,
 }
 
-/// An entry as lists show it: never the thought itself.
+/// An entry in lists, without the reasoning text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThoughtSummary {
     pub tool_call_id: String,
@@ -61,7 +61,8 @@ pub struct ThoughtSummary {
     pub expires_ms: u64,
 }
 
-/// Counts since the worker began, and what is kept now: entries that it heard itself, bytes of all.
+/// Counters since the worker started, and current sizes: the entries that this worker received itself, and the bytes of
+/// all entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReasoningStats {
     pub entries: usize,
@@ -69,9 +70,9 @@ pub struct ReasoningStats {
     pub bytes: usize,
     pub max_bytes: usize,
     pub ttl_ms: u64,
-    /// Messages that went on with what was kept.
+    /// Messages whose reasoning was found.
     pub hits: u64,
-    /// Messages that call a tool and of which nothing was known.
+    /// Messages with a tool call whose reasoning was not found.
     pub misses: u64,
     pub evictions: u64,
 }
@@ -87,7 +88,7 @@ struct Entry {
     text: Arc<str>,
     provider: Box<str>,
     model: Box<str>,
-    /// The entry's place in the order of age.
+    /// The position of the entry in the order of age.
     number: u64,
     at: Now,
     hits: u64,
@@ -99,13 +100,13 @@ impl Entry {
         now_ms.saturating_sub(self.at.monotonic_ms) < TTL_MS
     }
 
-    /// As if it alone held its text: calls made at once share it.
+    /// The size as if no other entry shared its text. Parallel tool calls share it.
     fn bytes(&self) -> usize {
         self.text.len() + OVERHEAD_BYTES
     }
 }
 
-/// What models thought before they called tools.
+/// The stored reasoning of models before tool calls.
 #[derive(Debug, Default)]
 pub struct Reasoning(Mutex<Shelf>);
 
@@ -128,7 +129,7 @@ impl Shelf {
         true
     }
 
-    /// Takes out what is over, then the oldest until there is room for so many more, of so many bytes.
+    /// Removes expired entries, and then the oldest, until this many entries of this many bytes fit.
     fn make_room(&mut self, more: usize, bytes: usize, now_ms: u64) {
         while let Some((_, name)) = self.by_age.first_key_value() {
             let is_over = self.entries.get(name).is_none_or(|entry| !entry.is_fresh(now_ms));
@@ -146,7 +147,7 @@ impl Shelf {
 }
 
 impl Reasoning {
-    /// Keeps what was thought before these calls, which were made at once.
+    /// Stores the reasoning before these parallel tool calls.
     pub fn keep(&self, origin: Origin<'_>, call_ids: &[String], text: &str, now: Now) {
         if text.is_empty() || text.len() > MAX_TEXT_BYTES {
             return;
@@ -168,7 +169,7 @@ impl Reasoning {
         }
     }
 
-    /// What this provider thought before one of these calls, for this principal.
+    /// The reasoning of this provider before one of these tool calls, for this principal.
     pub fn find(&self, principal: &str, provider: &str, call_ids: &[&str], now: Now) -> Option<Arc<str>> {
         let mut shelf = self.0.lock();
         for id in call_ids {
@@ -185,7 +186,7 @@ impl Reasoning {
         None
     }
 
-    /// Those that this worker heard itself, newest first.
+    /// The entries that this worker received itself, newest first.
     pub fn list(&self, filter: &ThoughtFilter, now: Now) -> Vec<ThoughtSummary> {
         let shelf = self.0.lock();
         let named = shelf.by_age.values().rev().filter_map(|name| Some((name, shelf.entries.get(name)?)));
@@ -197,7 +198,7 @@ impl Reasoning {
             .collect()
     }
 
-    /// Forgets what fits; how many of it this worker had heard itself.
+    /// Deletes the entries that match. Returns how many of them this worker had received itself.
     pub fn forget(&self, filter: &ThoughtFilter) -> usize {
         let mut shelf = self.0.lock();
         let gone: Vec<(Name, bool)> = shelf

@@ -1,4 +1,4 @@
-//! Answers by key: the memory tier with its bound, and where the disk tier has the rest.
+//! The memory tier: answers by key within a size limit, and the positions of the others on disk.
 
 use crate::disk::{Place, Segment};
 use crate::entry::{CachedAnswer, Meta};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Answers that are known at once, in either tier.
+/// The maximum number of answers in both tiers.
 pub const MAX_ENTRIES: usize = 500_000;
 
 #[derive(Debug)]
@@ -19,9 +19,9 @@ struct Row {
     meta: Arc<Meta>,
     body: Option<Bytes>,
     place: Option<Place>,
-    /// The entry is on its way to the disk, so it stays known even without a body.
+    /// The entry is being written to disk, so it stays in the index even without a body.
     is_awaited: bool,
-    /// When it was last of use; its place in the order.
+    /// When the entry was last used, as its position in the order.
     tick: u64,
     hits: u64,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Lookup {
     Nothing,
 }
 
-/// One entry as it is told.
+/// An entry for reports.
 #[derive(Debug, Clone)]
 pub struct EntrySummary {
     pub meta: Arc<Meta>,
@@ -53,11 +53,11 @@ pub struct EntrySummary {
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     rows: HashMap<Digest, Row>,
-    /// Every row from the one that was of use longest ago.
+    /// Every row, least recently used first.
     order: BTreeMap<u64, Digest>,
-    /// Rows whose body is in memory, from the one that was of use longest ago.
+    /// The rows whose body is in memory, least recently used first.
     bodies: BTreeMap<u64, Digest>,
-    /// Every row by the moment at which it expires.
+    /// Every row by its expiry time.
     expiries: BTreeSet<(u64, Digest)>,
     partitions: HashMap<Digest, Near>,
     ticks: u64,
@@ -69,7 +69,7 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// Until a bound is set.
+    /// A shelf without limits, until one is set.
     pub(crate) fn unbounded() -> Self {
         Self { max_memory_bytes: usize::MAX, ..Self::default() }
     }
@@ -79,7 +79,7 @@ impl Shelf {
         self.evict();
     }
 
-    /// Looks for a fresh answer; finding it is a use of it.
+    /// Finds a fresh answer and marks it as used.
     pub(crate) fn lookup(&mut self, key: &Digest, now_ms: u64) -> Lookup {
         let Some(row) = self.rows.get(key) else { return Lookup::Nothing };
         if !row.meta.is_fresh(now_ms) {
@@ -95,14 +95,14 @@ impl Shelf {
         }
     }
 
-    /// Counts that an answer was given.
+    /// Counts a hit.
     pub(crate) fn count_hit(&mut self, key: &Digest) {
         if let Some(row) = self.rows.get_mut(key) {
             row.hits += 1;
         }
     }
 
-    /// The nearest fresh questions of a partition that ask the same.
+    /// The nearest fresh equivalent questions of a partition.
     pub(crate) fn near(&self, partition: &Digest, probe: &Probe, threshold: f32, now_ms: u64) -> Vec<(Digest, f32)> {
         let Some(near) = self.partitions.get(partition) else { return Vec::new() };
         let is_fresh = |key: &Digest| self.rows.get(key).is_some_and(|row| row.meta.is_fresh(now_ms));
@@ -113,7 +113,7 @@ impl Shelf {
         self.rows.contains_key(key)
     }
 
-    /// The nearest fresh question of a partition that is not given: its key, its text and how near it is.
+    /// The nearest fresh question of a partition that is not returned: its key, its text and its similarity.
     pub(crate) fn nearest_miss(
         &self,
         partition: &Digest,
@@ -126,7 +126,7 @@ impl Shelf {
         Some((key, near_miss::cut(&meta.question.as_ref()?.text), similarity))
     }
 
-    /// Puts an answer into memory.
+    /// Stores an answer in memory.
     pub(crate) fn put(&mut self, answer: CachedAnswer, is_awaited: bool, probe: Option<Probe>) {
         let key = answer.meta.key;
         self.remove(&key);
@@ -137,10 +137,10 @@ impl Shelf {
         self.evict();
     }
 
-    /// Notes an answer that the disk has from before.
+    /// Adds an answer that was on disk before the restart.
     pub(crate) fn put_stored(&mut self, meta: Arc<Meta>, place: Place) {
         let key = meta.key;
-        // What was kept since is newer.
+        // An entry stored since then is newer.
         if self.rows.get(&key).is_some_and(|row| row.meta.created_ms > meta.created_ms) {
             return;
         }
@@ -150,7 +150,7 @@ impl Shelf {
         self.evict();
     }
 
-    /// The disk has it now, or will not have it.
+    /// Records the position of an answer that was written to disk, or that the write failed.
     pub(crate) fn stored(&mut self, meta: &Arc<Meta>, place: Option<Place>) {
         let Some(row) = self.rows.get_mut(&meta.key).filter(|row| Arc::ptr_eq(&row.meta, meta)) else { return };
         row.is_awaited = false;
@@ -168,7 +168,7 @@ impl Shelf {
         self.disk_bytes = self.disk_bytes + now.map_or(0, Place::bytes) - before.map_or(0, Place::bytes);
     }
 
-    /// Takes a body back into memory after it was read from disk.
+    /// Stores a body in memory again after it was read from disk.
     pub(crate) fn refill(&mut self, answer: &CachedAnswer) {
         let key = answer.meta.key;
         let Some(row) = self.rows.get_mut(&key).filter(|row| row.body.is_none() && *row.meta == *answer.meta) else {
@@ -191,7 +191,7 @@ impl Shelf {
         }
     }
 
-    /// Questions that have no place among the vectors yet.
+    /// The questions that have no vector yet.
     pub(crate) fn questions(&self) -> Vec<(Digest, String)> {
         self.rows
             .iter()
@@ -221,7 +221,7 @@ impl Shelf {
         true
     }
 
-    /// Forgets what a deleted file had and memory has not.
+    /// Removes the answers of deleted files that are not in memory.
     pub(crate) fn lose(&mut self, gone: &[Arc<Segment>]) {
         let is_gone = |place: &Place| gone.iter().any(|segment| Arc::ptr_eq(segment, &place.segment));
         let lost: Vec<Digest> =
@@ -236,7 +236,7 @@ impl Shelf {
         }
     }
 
-    /// Forgets what has expired, without a look at the rest.
+    /// Removes expired entries without scanning the others.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
         while let Some((_, key)) = self.expiries.first().copied().filter(|(expires_ms, _)| *expires_ms <= now_ms) {
             self.remove(&key);
@@ -312,7 +312,8 @@ impl Shelf {
         }
     }
 
-    /// Holds memory to its bound: bodies go first, and with them what the disk does not have; then whole entries.
+    /// Enforces the memory limit. Bodies are evicted first, together with entries that are not on disk; then whole
+    /// entries.
     fn evict(&mut self) {
         while self.memory_bytes > self.max_memory_bytes {
             let Some((tick, key)) = self.bodies.pop_first() else { break };
@@ -333,7 +334,7 @@ impl Shelf {
     }
 }
 
-/// By which a question is searched.
+/// Prepares a question for the search.
 pub(crate) fn probe(vectors: &Vectors, text: &str) -> Option<Probe> {
     Some(Probe { vector: vectors.embed(text)?, form: Reading::of(text).form()? })
 }

@@ -1,4 +1,4 @@
-//! The two tiers together, and the thread that writes the slow one.
+//! Both tiers together, and the thread that writes the disk tier.
 
 use crate::disk::{Disk, Record};
 use crate::entry::CachedAnswer;
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What an answer in the queue takes beside its body.
+/// The size of a queued answer in addition to its body.
 pub const QUEUED_BYTES: usize = 2 * 1024;
 
 pub const SWEEP: Duration = Duration::from_secs(10);
@@ -24,28 +24,28 @@ pub const SWEEP: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     pub memory_bytes: usize,
-    /// 0: nothing goes to disk.
+    /// 0 means that nothing is stored on disk.
     pub disk_bytes: u64,
     pub wants_vectors: bool,
-    /// Whether questions that were nearly answered are noted.
+    /// Whether near misses are recorded.
     pub notes_near_misses: bool,
 }
 
-/// Counters, since the worker started.
+/// Counters since the worker started.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub exact_hits: AtomicU64,
     pub vector_hits: AtomicU64,
-    /// Answers that another worker had left.
+    /// Hits in the shared store.
     pub shared_hits: AtomicU64,
-    /// Requests that joined a call under way.
+    /// Requests that joined a running call.
     pub joined: AtomicU64,
     pub misses: AtomicU64,
     pub tokens_saved: AtomicU64,
     pub picos_saved: AtomicU64,
 }
 
-/// How far the vectors are.
+/// The state of the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VectorState {
@@ -74,9 +74,9 @@ pub struct Inner {
     pub bounds: Mutex<Bounds>,
     pub counts: Counts,
     pub near_misses: Mutex<NearMisses>,
-    /// Grows when everything is forgotten: what was asked before is not kept after.
+    /// Incremented when the cache is cleared. Answers to earlier requests are not stored after that.
     pub epoch: AtomicU64,
-    /// Grows when anything is forgotten.
+    /// Incremented when any entry is deleted.
     pub revision: AtomicU64,
     pub queued_bytes: AtomicUsize,
     pub sealer: Arc<Sealer>,
@@ -95,12 +95,12 @@ impl Inner {
         }
     }
 
-    /// Reads what was kept before.
+    /// Loads the entries from before the restart.
     fn adopt(&self, disk: &mut Disk) {
         let now_ms = (self.now_ms)();
         let adopted = disk.adopt(|record| {
             let mut shelf = self.shelf.lock();
-            // Everything was forgotten meanwhile: the files go as soon as they are read.
+            // The cache was cleared in the meantime, so the files are deleted as soon as they are read.
             if self.epoch.load(Ordering::Acquire) > 0 {
                 return;
             }
@@ -126,7 +126,7 @@ impl Inner {
             Job::Clear => ("what was forgotten may come back with a restart", disk.clear()),
             Job::Bounds(bounds) => ("the cache's files may be larger than they should", self.bound(disk, bounds)),
             Job::Sync(done) => {
-                // Who waited may have left.
+                // The waiting caller may have given up.
                 let _sent = done.send(());
                 return;
             }

@@ -1,4 +1,4 @@
-//! The tiers together, on real files and with a clock that stands still until it is told to go.
+//! Tests of both tiers together, on real files and with a clock that the test advances.
 
 use bytes::Bytes;
 use fairlead_cache::envelope;
@@ -18,7 +18,7 @@ const ROOM: Bounds =
 
 static FOLDERS: AtomicU64 = AtomicU64::new(0);
 
-/// A folder of its own for each test, gone at its end.
+/// A separate folder for each test, deleted at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -91,7 +91,7 @@ fn synced(cache: &Cache) {
     assert!(cache.sync(Duration::from_secs(20)));
 }
 
-/// What is given for a name, from whichever tier.
+/// The answer that is returned for a name, from either tier.
 fn given(cache: &Cache, name: &str) -> Option<Bytes> {
     match cache.find(&key(name)) {
         Found::Here(answer) => Some(answer.body),
@@ -144,7 +144,7 @@ fn what_was_kept_survives_the_worker_and_what_was_forgotten_does_not_come_back()
     let filter = EntryFilter { signature: Some(fairlead_core::hex(&key("two"))), ..EntryFilter::default() };
     assert_eq!(cache.forget(&filter), 1);
     synced(&cache);
-    // As after kill -9: nothing is closed in order, and the files' locks are free.
+    // As after kill -9: nothing is closed in order, and the file locks are released.
     cache.close();
     drop(cache);
     let again = open(&folder.0, "b2", noon);

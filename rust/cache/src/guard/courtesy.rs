@@ -1,10 +1,10 @@
-//! Questions in other languages than English: courtesy taken away, ways to ask how to do a thing brought into one form, accents as those write
-//! who leave them out. All else is compared word by word.
+//! Questions in languages other than English. Courtesy phrases are removed, phrases for "how to" are unified, and
+//! accents that people often omit are ignored. Everything else is compared word by word.
 
 use super::split::Mark;
 use super::Piece;
 
-/// Said or not, they change nothing, wherever they stand.
+/// Phrases without meaning, anywhere in a question.
 const SILENT: &[&str] = &[
     "por favor",
     "porfa",
@@ -29,7 +29,7 @@ const SILENT: &[&str] = &[
     "pls",
 ];
 
-/// What opens a question and asks for nothing.
+/// Phrases without meaning at the beginning of a question.
 const OPENINGS: &[&str] = &[
     "hola",
     "buenos dias",
@@ -105,7 +105,7 @@ const OPENINGS: &[&str] = &[
     "ich wuerde gern wissen",
 ];
 
-/// What closes one.
+/// Phrases without meaning at the end of a question.
 const CLOSINGS: &[&str] = &[
     "gracias",
     "muchas gracias",
@@ -138,7 +138,8 @@ const CLOSINGS: &[&str] = &[
     "thx",
 ];
 
-/// Ways to ask how something is done, at the beginning, each with the one that it is compared as. A verb in its infinitive follows all of one form.
+/// Beginnings that ask how to do something, each with the form it is compared as. All beginnings of one form are
+/// followed by an infinitive.
 const HOW_TO: &[(&str, &str)] = &[
     ("como puedo", "como puedo"),
     ("como podria", "como puedo"),
@@ -187,7 +188,7 @@ const HOW_TO: &[(&str, &str)] = &[
 ];
 
 pub(super) fn read(marks: Vec<Mark>) -> Vec<Piece> {
-    // Letters beyond those of Western Europe are of languages in which a letter without its sign is another letter.
+    // In languages with letters beyond those of Western Europe, a letter without its accent is a different letter.
     let is_western = |text: &str| text.chars().all(|c| c <= '\u{ff}');
     let folds = marks.iter().filter_map(Mark::word).all(is_western);
     let mut marks: Vec<Mark> = marks.into_iter().filter(|mark| *mark != Mark::Comma).collect();
@@ -199,7 +200,7 @@ pub(super) fn read(marks: Vec<Mark>) -> Vec<Piece> {
     let whole = marks.clone();
     without_courtesy(&mut marks);
     if marks.is_empty() {
-        // Nothing but courtesy is what it is.
+        // A text that consists only of courtesy phrases is kept.
         marks = whole;
     }
     if let Some((phrase, form)) =
@@ -230,7 +231,7 @@ fn without_courtesy(marks: &mut Vec<Mark>) {
     }
 }
 
-/// Whether the phrase stands there. Capitals change nothing.
+/// Whether the phrase is at this position. Case is ignored.
 fn is_at(marks: &[Mark], at: usize, phrase: &str) -> bool {
     phrase
         .split(' ')
@@ -238,7 +239,8 @@ fn is_at(marks: &[Mark], at: usize, phrase: &str) -> bool {
         .all(|(wanted, at)| matches!(marks.get(at), Some(Mark::Word { text, .. }) if text == wanted))
 }
 
-/// A word without the accents that are left out where people type: not at its end, where they tell tenses apart (`pago` and `pagó`).
+/// Removes the accents that people often omit when they type. Accents at the end stay, because they distinguish tenses
+/// (`pago` and `pagó`).
 fn folded(word: &str) -> String {
     let count = word.chars().count();
     let mut out = String::with_capacity(word.len() + 2);

@@ -1,4 +1,4 @@
-//! English questions, read: contractions written out, frames taken away, a few turns of phrase brought into one form.
+//! Normalizes English questions: expands contractions, removes courtesy phrases, and unifies some expressions.
 
 use super::frames;
 use super::lists::{
@@ -10,13 +10,14 @@ use super::sentence::{is_word_at, word};
 use super::split::Mark;
 use super::{Article, Piece};
 
-/// Whether the rules of English may be used.
+/// Whether the rules for English may be applied.
 pub(super) fn is_english(marks: &[Mark]) -> bool {
     let words = || marks.iter().filter_map(Mark::word);
     let count = |list: &[&str]| words().filter(|word| list.contains(word) || in_full(word).is_some()).count();
     let foreign = words().filter(|word| FOREIGN.contains(word)).count();
     let english = count(ENGLISH);
-    // A few words without a frame ("machine learning definition") are of any language, and nothing in them says another.
+    // A few words without a sentence ("machine learning definition") do not identify a language. English is assumed if
+    // no word suggests another.
     words().all(str::is_ascii) && (english > foreign || english + foreign == 0 && words().count() > 1)
 }
 
@@ -25,7 +26,7 @@ pub(super) fn read(marks: Vec<Mark>) -> (Vec<Piece>, Vec<Article>) {
     unframe(&mut marks);
     lead_last(&mut marks);
     marks.retain(|mark| *mark != Mark::Comma);
-    // What one phrase becomes may be a part of another: "do I need to" after "how often".
+    // Runs twice, because the result of one phrase may be part of another: "do I need to" after "how often".
     frames::plain_phrases(&mut marks);
     frames::plain_phrases(&mut marks);
     frames::when_doing(&mut marks);
@@ -33,7 +34,7 @@ pub(super) fn read(marks: Vec<Mark>) -> (Vec<Piece>, Vec<Article>) {
     make_single(&mut marks);
     frames::tool_first(&mut marks);
     frames::nouns(&mut marks);
-    // How a thing is done with one is how it is done with the one at hand.
+    // In a how-to question, "a" and "the" before the object mean the same.
     let is_how_to = marks.iter().take(2).any(|mark| mark.word() == Some("how-to"));
     let (mut pieces, mut articles, mut article) = (Vec::new(), Vec::new(), Article::None);
     for mark in marks {
@@ -54,11 +55,11 @@ fn in_full(word: &str) -> Option<&'static [&'static str]> {
     CONTRACTIONS.iter().find(|(short, _)| *short == word).map(|(_, full)| *full)
 }
 
-/// Contractions in full, counting words as numbers, and a possessive as the word followed by `'s`.
+/// Expands contractions, writes number words as digits, and splits a possessive into the word and `'s`.
 fn spell_out(marks: Vec<Mark>) -> Vec<Mark> {
     let mut out = Vec::with_capacity(marks.len() + 4);
     for mark in marks {
-        // Names of tools are written as anybody likes.
+        // The case of tool names is ignored.
         let mark = match mark {
             Mark::Code(text) if TOOLS.contains(&text.to_lowercase().as_str()) => word(&text.to_lowercase()),
             other => other,
@@ -95,7 +96,7 @@ fn longest<'l>(marks: &[Mark], list: &'l [&'l [&'l str]]) -> Option<&'l [&'l str
     list.iter().filter(|phrase| begins_with(marks, phrase)).max_by_key(|phrase| phrase.len()).copied()
 }
 
-/// Takes away what opens and closes a request.
+/// Removes the phrases that open and close a request.
 fn unframe(marks: &mut Vec<Mark>) {
     loop {
         while marks.first() == Some(&Mark::Comma) {
@@ -135,7 +136,7 @@ fn unframe(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `In Python, how do I ...` as `how do I ... in Python`.
+/// Rewrites `In Python, how do I ...` as `how do I ... in Python`.
 fn lead_last(marks: &mut Vec<Mark>) {
     let is_doing = marks.get(1).and_then(Mark::word).is_some_and(|text| text == "i" || text.ends_with("ing"));
     let leads = is_word_at(marks, 0, LEADING) || (is_doing && is_word_at(marks, 0, &["when", "while"]));
@@ -146,7 +147,7 @@ fn lead_last(marks: &mut Vec<Mark>) {
     }
 }
 
-/// Ways to ask for the same, as one.
+/// Unifies different ways to ask the same question.
 fn turn_phrase(marks: &mut Vec<Mark>) {
     if frames::turn(marks) {
         return;
@@ -169,9 +170,10 @@ fn turn_phrase(marks: &mut Vec<Mark>) {
     }
 }
 
-/// Many of a kind as one of it: "black holes" as "a black hole". Things that both sides know stay as many as they are.
+/// Replaces a plural of a kind by a singular: "black holes" by "a black hole". Things known to both sides keep their
+/// number.
 fn make_single(marks: &mut [Mark]) {
-    // "The symptoms of the flu" are those of any flu.
+    // "The symptoms of the flu" means the flu in general.
     let is_of_kind = is_word_at(marks, 0, &["what", "who"]);
     let mut is_definite = false;
     for mark in marks {
@@ -208,7 +210,7 @@ fn piece(mark: Mark) -> Option<Piece> {
     Some(Piece::Word(known.unwrap_or(text).into()))
 }
 
-/// One of what a word says many of; and `he works` as `they work`.
+/// The singular of a plural noun, and `they work` for `he works`.
 fn singular(text: &str) -> String {
     if text.len() <= 3
         || NO_PLURAL.contains(&text)

@@ -1,6 +1,6 @@
-//! Words that the guard knows something about. Everything that is not in a list counts as it is.
+//! The word lists of the guard. Words that are in no list are compared as they are.
 
-/// Frequent words of English that other languages written in the same letters do not have.
+/// Frequent English words that other languages with the same alphabet do not have.
 pub(super) const ENGLISH: &[&str] = &[
     "a", "about", "am", "an", "and", "any", "are", "at", "be", "by", "can", "could", "define", "describe", "did", "do",
     "does", "explain", "for", "from", "give", "had", "has", "have", "how", "i", "if", "in", "is", "it", "list", "make",
@@ -9,7 +9,7 @@ pub(super) const ENGLISH: &[&str] = &[
     "would", "write", "you", "your",
 ];
 
-/// Words of other languages that are none of English, or seldom.
+/// Words of other languages that are not English words, or rare ones.
 pub(super) const FOREIGN: &[&str] = &[
     "auf", "che", "como", "con", "cos'è", "cuál", "das", "dans", "de", "dem", "den", "der", "des", "die", "du", "ein",
     "eine", "el", "en", "es", "est", "et", "für", "het", "ich", "il", "ist", "je", "la", "le", "les", "los", "mein",
@@ -17,7 +17,7 @@ pub(super) const FOREIGN: &[&str] = &[
     "sur", "um", "una", "und", "une", "uma", "van", "von", "warum", "was", "wer", "wie", "wo", "è",
 ];
 
-/// Contractions in full. Of `'s` only those that stand for `is`; on any other word it is a possessive.
+/// Contractions and their long forms. With `'s` only those that mean `is`; after any other word it is a possessive.
 pub(super) const CONTRACTIONS: &[(&str, &[&str])] = &[
     ("what's", &["what", "is"]),
     ("who's", &["who", "is"]),
@@ -63,7 +63,7 @@ pub(super) const CONTRACTIONS: &[(&str, &[&str])] = &[
     ("onto", &["on", "to"]),
 ];
 
-/// Words as they are typed in chats, in full. They say nothing of a text's language: `im` is German, too.
+/// Informal spellings and their long forms. They do not identify the language: `im` is also German.
 pub(super) const TYPED: &[(&str, &[&str])] = &[
     ("whats", &["what", "is"]),
     ("whos", &["who", "is"]),
@@ -100,7 +100,7 @@ pub(super) const TYPED: &[(&str, &[&str])] = &[
     ("cuz", &["because"]),
 ];
 
-/// Counting words.
+/// Number words and their digits.
 pub(super) const NUMBERS: &[(&str, &str)] = &[
     ("zero", "0"),
     ("one", "1"),
@@ -125,7 +125,7 @@ pub(super) const NUMBERS: &[(&str, &str)] = &[
     ("twenty", "20"),
 ];
 
-/// What opens a request and asks for nothing by itself. The longest that fits is taken away, and again until none fits.
+/// Phrases without meaning at the beginning of a request. The longest match is removed, repeatedly until none matches.
 pub(super) const OPENINGS: &[&[&str]] = &[
     &["hi", "there"],
     &["hello", "there"],
@@ -154,7 +154,8 @@ pub(super) const OPENINGS: &[&[&str]] = &[
     &["just", "wondering"],
 ];
 
-/// Taken away at the beginning where more than a word follows: who tells of an error asks what to do about it, in whichever words he has it.
+/// Phrases that are removed at the beginning if more than one word follows. They report an error, and every such report
+/// asks what to do about it.
 pub(super) const TELLING: &[&[&str]] = &[
     &["i", "am", "getting"],
     &["i", "am", "seeing"],
@@ -171,10 +172,10 @@ pub(super) const TELLING: &[&[&str]] = &[
     &["why", "do", "i", "keep", "getting"],
 ];
 
-/// Heads of what is told so: "I get error 403" and "error 403".
+/// The nouns of such reports: "I get error 403" and "error 403".
 pub(super) const TOLD: &[&str] = &["error", "errors", "exception", "warning"];
 
-/// Taken away before one of [`SERVICES`]: "I want to cancel my order" asks for what "cancel my order" does.
+/// Phrases that are removed before one of [`SERVICES`]: "I want to cancel my order" means "cancel my order".
 pub(super) const WISHES: &[&[&str]] = &[
     &["i", "am", "looking", "to"],
     &["i", "am", "trying", "to"],
@@ -194,7 +195,7 @@ pub(super) const WISHES: &[&[&str]] = &[
     &["looking", "to"],
 ];
 
-/// Verbs of services that somebody asks for.
+/// Verbs of services that somebody requests.
 pub(super) const SERVICES: &[&str] = &[
     "book",
     "cancel",
@@ -222,8 +223,8 @@ pub(super) const SERVICES: &[&str] = &[
     "upgrade",
 ];
 
-/// Phrases of politeness that are taken away where a question word or one of [`REQUESTS`] follows: "can you explain" asks for what "explain" does, "can you
-/// swim" does not.
+/// Polite phrases that are removed before a question word or one of [`REQUESTS`]: "can you explain" means "explain",
+/// but "can you swim" does not mean "swim".
 pub(super) const ASKING: &[&[&str]] = &[
     &["can", "you"],
     &["could", "you"],
@@ -362,7 +363,7 @@ pub(super) const REQUESTS: &[&str] = &[
     "write",
 ];
 
-/// What closes a request and asks for nothing.
+/// Phrases without meaning at the end of a request.
 pub(super) const CLOSINGS: &[&[&str]] = &[
     &["please"],
     &["thanks"],
@@ -380,7 +381,7 @@ pub(super) const CLOSINGS: &[&[&str]] = &[
     &["thank", "you", "so", "much"],
 ];
 
-/// What closes a question after a comma, and asks for nothing: it is asked for help by every question.
+/// Requests for help at the end of a question, after a comma. Every question implies them.
 pub(super) const PLEAS: &[&[&str]] = &[
     &["any", "advice"],
     &["any", "help"],
@@ -411,19 +412,20 @@ pub(super) const PLEAS: &[&[&str]] = &[
     &["please", "advise"],
 ];
 
-/// Words that are taken away after one of [`REQUESTS`].
+/// Words that are removed after one of [`REQUESTS`].
 pub(super) const FOR_ME: &[&[&str]] = &[&["for", "me"], &["to", "me"]];
 
-/// Before a thing that both sides know of.
+/// Determiners of a specific thing that both sides know.
 pub(super) const DEFINITE: &[&str] = &[
     "all", "any", "both", "each", "every", "few", "her", "his", "its", "last", "many", "most", "my", "next", "our",
     "some", "that", "the", "their", "these", "this", "those", "your",
 ];
 
-/// Ways to ask what something is; each becomes `what`.
+/// Phrases that ask for a definition. Each becomes `what`.
 pub(super) const WHAT: &[&[&str]] = &[&["what", "is"], &["what", "are"], &["which", "is"], &["which", "are"]];
 
-/// Phrases that mean "what is" where nothing [`DEFINITE`] follows: "explain recursion" asks what it is, "explain the error" asks for more.
+/// Phrases that mean "what is" unless [`DEFINITE`] follows: "explain recursion" asks for a definition, but "explain the
+/// error" does not.
 pub(super) const WHAT_GENERAL: &[&[&str]] = &[
     &["what", "is", "meant", "by"],
     &["what", "is", "the", "definition", "of"],
@@ -435,13 +437,13 @@ pub(super) const WHAT_GENERAL: &[&[&str]] = &[
     &["explain"],
 ];
 
-/// Where one of these follows `explain`, it asks what follows, and nothing is said by `explain`.
+/// Before one of these, `explain` is redundant.
 pub(super) const QUESTION_WORDS: &[&str] = &["what", "who", "whom", "whose", "when", "where", "why", "how", "which"];
 
-/// Said or not, they change nothing.
+/// Words without meaning.
 pub(super) const SILENT: &[&str] = &["a", "an", "the", "is", "are", "am", "do", "does", "please"];
 
-/// What no noun phrase goes beyond.
+/// Words that end a noun phrase.
 pub(super) const BOUNDS: &[&str] = &[
     "a",
     "about",
@@ -514,10 +516,10 @@ pub(super) const BOUNDS: &[&str] = &[
     "she",
 ];
 
-/// A part of a sentence that stands in front of it: `in Python, ...`.
+/// Prepositions of a phrase that may precede a sentence: `in Python, ...`.
 pub(super) const LEADING: &[&str] = &["in", "on", "at", "for", "with", "using", "from"];
 
-/// Two spellings of one word, or two words that can stand for each other wherever either can stand.
+/// Spelling variants, and words that are interchangeable everywhere.
 pub(super) const SAME: &[(&str, &str)] = &[
     ("activate", "enable"),
     ("ageing", "aging"),
@@ -653,7 +655,7 @@ pub(super) const SAME: &[(&str, &str)] = &[
     ("whom", "who"),
 ];
 
-/// Ends in `s` without being many of something.
+/// Words that end in `s` without being a plural.
 pub(super) const NO_PLURAL: &[&str] = &[
     "always",
     "arms",

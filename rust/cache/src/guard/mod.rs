@@ -1,17 +1,18 @@
-//! The guard: whether two questions that lie near each other also agree in what vectors blur.
+//! The guard decides whether two near questions are equivalent in the details that vectors blur.
 //!
-//! The vector of "turn on the lights" lies beside that of "turn off the lights". So a near question is a candidate and no
-//! more, and here it is decided whether it is the same one. Each question is read into a short list of pieces: numbers,
-//! quoted text, code, negations, words. Reading takes away what says nothing (politeness, articles), writes contractions out
-//! and brings a few turns of phrase into one form. Two questions agree if their lists are equal, piece by piece and in
-//! order. A word that only one of them has, a tense, an antonym, two names changing places: all of them make lists differ.
-//! So the guard knows no meaning, and what it does not understand it refuses. A miss costs a call; a wrong answer costs more.
+//! The vectors of "turn on the lights" and "turn off the lights" are almost equal, so nearness only makes a question a
+//! candidate. The guard converts each question into a list of pieces: numbers, quoted text, code, negations, words. It
+//! removes words without meaning (politeness, articles), expands contractions and unifies some expressions. Two
+//! questions are equivalent if their lists are equal, piece by piece and in order. A word in only one of them, a tense,
+//! an antonym or two swapped names make the lists differ. The guard does not understand meaning and rejects whatever it
+//! has no rule for: a miss costs one call, but a wrong answer costs more.
 //!
-//! A text that is not plainly English is compared word by word, but for courtesy, the ways to ask how, and accents (`courtesy`).
+//! A text that is not clearly English is compared word by word, except for courtesy, how-to phrases and accents
+//! (`courtesy`).
 //!
-//! `split` cuts a text into pieces, `english` says whether it is plainly English and reads it, `frames` brings questions that are
-//! asked in several ways into one form; `sentence` looks at words and phrases, `lists` and `phrases` have them.
-//! [`Reading::form`] is what equal readings are found by.
+//! `split` cuts a text into pieces, `english` detects and normalizes English, and `frames` unifies different forms of a
+//! question. `sentence` matches words and phrases, and `lists` and `phrases` contain them. [`Reading::form`] is the
+//! lookup key of equivalent questions.
 
 mod courtesy;
 mod english;
@@ -23,7 +24,7 @@ mod split;
 
 use crate::key::{digest, Digest};
 
-/// Why two questions are not the same.
+/// Why two questions are not equivalent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     Language,
@@ -32,9 +33,9 @@ pub enum Cause {
     Quote,
     Code,
     Negation,
-    /// A word that the other does not have: a name, a unit, a tense, an antonym.
+    /// A word that the other question does not have: a name, a unit, a tense, an antonym.
     Word,
-    /// Whether pieces stand in another order, or `a` where the other says `the`.
+    /// The order of the pieces differs, or one has `a` and the other `the`.
     Order,
 }
 
@@ -59,16 +60,16 @@ pub(crate) enum Article {
     Known,
 }
 
-/// A question as the guard compares it.
+/// A question in the form that the guard compares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     is_english: bool,
     pieces: Vec<Piece>,
-    /// One for each piece, or none at all.
+    /// One per piece, or empty.
     articles: Vec<Article>,
 }
 
-/// What two questions that agree have in common, in few bytes, and the articles, which must not contradict each other.
+/// A digest that equivalent questions have in common, and their articles, which must not contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     pub(crate) digest: Digest,
@@ -76,13 +77,13 @@ pub struct Form {
 }
 
 impl Form {
-    /// Whether the questions of the two forms ask the same.
+    /// Whether the questions of both forms are equivalent.
     pub fn agrees(&self, other: &Self) -> bool {
         self.digest == other.digest && fit(&self.articles, &other.articles)
     }
 }
 
-/// "A house" is not "the house"; without an article it may be either.
+/// "A house" is not "the house". Without an article it matches both.
 fn fit(ours: &[Article], theirs: &[Article]) -> bool {
     let clash = |(a, b): (&Article, &Article)| a != b && *a != Article::None && *b != Article::None;
     !ours.iter().zip(theirs).any(clash)
@@ -101,7 +102,7 @@ impl Reading {
         }
     }
 
-    /// The form that two readings share exactly if they agree, but for articles. `None`: it says nothing.
+    /// The form that two readings share if they are equivalent, apart from articles. `None` if the question is empty.
     pub fn form(&self) -> Option<Form> {
         if self.pieces.is_empty() {
             return None;
@@ -123,7 +124,7 @@ impl Reading {
         Some(Form { digest: digest(&[&text]), articles: self.articles.as_slice().into() })
     }
 
-    /// Whether they ask the same. What says nothing is like nothing else.
+    /// Whether both questions are equivalent. An empty question is never equivalent to another.
     pub fn agrees(&self, other: &Self) -> bool {
         self.is_english == other.is_english
             && self.pieces == other.pieces
@@ -131,7 +132,7 @@ impl Reading {
             && fit(&self.articles, &other.articles)
     }
 
-    /// Why they do not ask the same; `None`: they do.
+    /// Why the questions are not equivalent; `None` if they are.
     pub fn differs(&self, other: &Self) -> Option<Cause> {
         if self.agrees(other) {
             return None;

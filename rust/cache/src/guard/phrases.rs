@@ -1,6 +1,6 @@
-//! Phrases that mean the same wherever they stand, and words of some kind that frames ask for.
+//! Phrases with equal meaning, and the word lists of the frames.
 
-/// A phrase and how it is written for the comparison. The longest that fits is taken.
+/// A phrase and its replacement. The longest match is used.
 pub(super) const ANYWHERE: &[(&str, &str)] = &[
     ("a lot of", "many"),
     ("could i", "can i"),
@@ -81,7 +81,7 @@ pub(super) const ANYWHERE: &[(&str, &str)] = &[
     ("e-mails", "emails"),
 ];
 
-/// Ways to ask how something is done, at the beginning; each becomes `how-to`.
+/// Beginnings that ask how to do something. Each becomes `how-to`.
 pub(super) const HOW_TO: &[&str] = &[
     "explain how can i",
     "explain how do i",
@@ -167,7 +167,7 @@ pub(super) const HOW_TO: &[&str] = &[
     "i would like to know how to",
 ];
 
-/// Beginnings that are followed by what is done as a noun: `the process of filing a claim`.
+/// Beginnings that are followed by a gerund: `the process of filing a claim`.
 pub(super) const HOW_TO_DOING: &[&str] = &[
     "what are the steps for",
     "what are the steps of",
@@ -182,7 +182,7 @@ pub(super) const HOW_TO_DOING: &[&str] = &[
     "what is the way of",
 ];
 
-/// Where `you` is the one who is asked and not anyone: `how do you feel`.
+/// Verbs with which `you` means the assistant and not people in general: `how do you feel`.
 pub(super) const OF_YOU: &[&str] =
     &["do", "feel", "handle", "know", "like", "protect", "see", "store", "think", "use", "want", "work"];
 
@@ -200,7 +200,7 @@ pub(super) const MEASURES: &[(&str, &str)] = &[
     ("wide", "width"),
 ];
 
-/// Who did a thing, and what it was that was done.
+/// Nouns for the doer of an action, and the verb in the past tense.
 pub(super) const DOERS: &[(&str, &str)] = &[
     ("author", "wrote"),
     ("architect", "designed"),
@@ -217,7 +217,7 @@ pub(super) const DOERS: &[(&str, &str)] = &[
     ("writer", "wrote"),
 ];
 
-/// Participles whose verb is not seen by their letters.
+/// Participles of irregular verbs.
 pub(super) const PARTICIPLES: &[(&str, &str)] = &[
     ("built", "build"),
     ("bought", "buy"),
@@ -239,7 +239,7 @@ pub(super) const PARTICIPLES: &[(&str, &str)] = &[
     ("written", "write"),
 ];
 
-/// What `is doing it ...` may be.
+/// The predicates in questions like `is doing it safe`.
 pub(super) const JUDGEMENTS: &[&str] = &[
     "allowed",
     "bad",
@@ -261,7 +261,7 @@ pub(super) const JUDGEMENTS: &[&str] = &[
     "unsafe",
 ];
 
-/// Texts that somebody asks to be written.
+/// Kinds of text that can be written.
 pub(super) const WRITINGS: &[&str] = &[
     "ad",
     "announcement",
@@ -311,11 +311,11 @@ pub(super) const WRITINGS: &[&str] = &[
     "tweet",
 ];
 
-/// Ways to ask for a text.
+/// Verbs that request a text.
 pub(super) const WRITE: &[&str] =
     &["write", "compose", "draft", "generate", "create", "make", "produce", "give", "prepare", "need", "want"];
 
-/// What one `updates` by changing it.
+/// Objects whose `update` is a change.
 pub(super) const DETAILS: &[&str] = &[
     "address",
     "card",
@@ -331,8 +331,7 @@ pub(super) const DETAILS: &[&str] = &[
     "settings",
 ];
 
-/// Heads with which `in` says what `of` says.
-/// Heads with which `for` and `about` say what they are of.
+/// Nouns after which `for` and `about` mean `of`.
 pub(super) const HEADS_FOR: &[&str] = &[
     "discount",
     "fee",
@@ -349,7 +348,7 @@ pub(super) const HEADS_FOR: &[&str] = &[
     "treatment",
 ];
 
-/// Verbs that a few words beginning with a tool's name ask about: `git rename branch`.
+/// Verbs in short questions that begin with a tool's name: `git rename branch`.
 pub(super) const TASKS: &[&str] = &[
     "add",
     "change",
@@ -421,7 +420,7 @@ pub(super) const HEADS_OF: &[&str] = &[
     "weather",
 ];
 
-/// Software and languages that a question is asked about: where one stands in a sentence says nothing if it is the only one.
+/// Software and programming languages. If a question names only one, its position does not matter.
 pub(super) const TOOLS: &[&str] = &[
     "airflow",
     "android",

@@ -1,11 +1,12 @@
-//! A text cut into words, numbers, quoted text and code, each as it was written.
+//! Splits a text into words, numbers, quoted text and code, in their original spelling.
 
 use super::Piece;
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// In lower case. `is_name`: capitals that no rule applies to, such as HTTPS, or the A of "is A above B".
+    /// In lower case. `is_name` marks capitalized words that no rule applies to, such as HTTPS, or the A of "is A above
+    /// B".
     Word {
         text: String,
         is_name: bool,
@@ -13,7 +14,7 @@ pub(super) enum Mark {
     Number(String),
     Quote(String),
     Code(String),
-    /// Between parts of a sentence.
+    /// The end of a clause.
     Comma,
 }
 
@@ -25,7 +26,7 @@ impl Mark {
         }
     }
 
-    /// The piece that it is without any rule.
+    /// The piece without any rule applied.
     pub(super) fn verbatim(self) -> Option<Piece> {
         Some(match self {
             Self::Word { text, .. } => Piece::Word(text.into()),
@@ -57,7 +58,7 @@ pub(super) fn split(text: &str) -> Vec<Mark> {
     marks
 }
 
-/// Text between back ticks or quotation marks at the beginning, and what follows it.
+/// Text in backticks or quotation marks at the beginning, and the text after it.
 fn enclosed(text: &str) -> Option<(Mark, &str)> {
     for (fence, mark) in
         [("```", Mark::Code as fn(String) -> Mark), ("`", Mark::Code), ("\"", Mark::Quote), ("'", Mark::Quote)]
@@ -69,11 +70,11 @@ fn enclosed(text: &str) -> Option<(Mark, &str)> {
     None
 }
 
-/// A run without white space.
+/// Splits a run without white space.
 fn plain(run: &str, is_first: bool, marks: &mut Vec<Mark>) {
     let core = run.trim_start_matches(['(', '[', '\u{bf}', '\u{a1}']);
     let core = core.trim_end_matches(['.', ',', '!', '?', ';', ':', '\u{2026}', '\u{ff1f}', '\u{3002}']);
-    // A closing bracket belongs to the word if its opening one does.
+    // A closing bracket belongs to the word if its opening bracket does.
     let core = if core.contains(['(', '[']) { core } else { core.trim_end_matches([')', ']']) };
     let ends_part = run.ends_with([',', ';', ':']);
     if !core.is_empty() {
@@ -108,12 +109,12 @@ fn judge(core: &str, is_first: bool) -> Mark {
     Mark::Word { text: core.to_lowercase(), is_name }
 }
 
-/// `readFile`, not `NASA` and not `Ann`: small letters, then a capital.
+/// Whether a capital follows a lower-case letter: `readFile`, but not `NASA` or `Ann`.
 fn has_inner_capital(core: &str) -> bool {
     core.chars().zip(core.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase())
 }
 
-/// Digits with their thousands joined, and a unit that is written to them: `5MB`, `30s`, `15%`.
+/// Digits without thousands separators, and the unit attached to them: `5MB`, `30s`, `15%`.
 fn number(core: &str) -> Option<(String, &str)> {
     let end = core.find(|char: char| !(char.is_ascii_digit() || matches!(char, '.' | ','))).unwrap_or(core.len());
     let (digits, unit) = core.split_at(end);

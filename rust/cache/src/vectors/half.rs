@@ -1,9 +1,10 @@
 //! Half-precision numbers (IEEE 754 binary16).
 
-/// A half-precision number in single precision. Infinities and not-a-numbers do not occur in a table of vectors; they come out large.
+/// Converts a half-precision number to single precision. A table of vectors has no infinities or NaNs; they would
+/// become large numbers.
 pub(super) fn to_f32(half: u16) -> f32 {
     let magnitude = f32::from_bits(u32::from(half & 0x7fff) << 13);
-    // The exponents of the two formats begin at different places: 2^(127 - 15).
+    // Adjusts the exponent bias, which differs between the formats: 2^(127 - 15).
     let value = magnitude * f32::from_bits(0x7780_0000);
     f32::from_bits(value.to_bits() | u32::from(half & 0x8000) << 16)
 }

@@ -1,9 +1,9 @@
-//! The meaning of a sentence as 256 numbers: the mean of its words' vectors, as the `wordllama` wheel ships them.
+//! The embedding of a sentence as 256 numbers: the mean of its tokens' vectors, as shipped in the `wordllama` wheel.
 //!
-//! Two files: a table of half-precision numbers (safetensors) and the vocabulary with its merges. They are read once, by
-//! path; nothing is downloaded.
+//! It needs two files: a table of half-precision numbers (safetensors) and the vocabulary with its merges. Both are
+//! read once from the given paths. Nothing is downloaded.
 //!
-//! `tokens` cuts a text into pieces of the vocabulary; `half` reads numbers of half precision.
+//! `tokens` splits a text into tokens, and `half` reads half-precision numbers.
 
 mod half;
 mod tokens;
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 use tokens::Vocabulary;
 
-/// Numbers in a vector.
+/// The number of elements of a vector.
 pub const DIMENSIONS: usize = 256;
-/// Words that count; the rest of a longer text does not.
+/// The number of tokens that are used. The rest of a longer text is ignored.
 const MAX_TOKENS: usize = 512;
 
-/// A direction: its length is one, in steps of 2^-14.
+/// A unit vector in steps of 2^-14.
 pub type Vector = [i16; DIMENSIONS];
-/// One, as a vector's numbers are counted.
+/// The value 1 in these steps.
 pub const ONE: f32 = 16_384.0;
 
-/// Where the files are.
+/// The paths of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct VectorFiles {
     pub weights: PathBuf,
@@ -34,12 +34,12 @@ pub struct VectorFiles {
 #[derive(Debug)]
 pub struct Vectors {
     vocabulary: Vocabulary,
-    /// Half precision, little endian, one row for each token.
+    /// Half precision, little endian, one row per token.
     table: Vec<u8>,
     start: usize,
 }
 
-/// The files are not what they should be.
+/// The files are missing or invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorsError {
     #[error("{0}: {1}")]
@@ -73,7 +73,7 @@ impl Vectors {
         Ok(Self { vocabulary, table, start })
     }
 
-    /// The direction of a text; `None` for one without any.
+    /// The unit vector of a text; `None` if the text has no tokens.
     pub fn embed(&self, text: &str) -> Option<Vector> {
         let mut sum = [0.0_f32; DIMENSIONS];
         for token in self.vocabulary.tokens(text).into_iter().take(MAX_TOKENS) {
@@ -89,13 +89,13 @@ impl Vectors {
         Some(sum.map(|number| (number / length * ONE).round() as i16))
     }
 
-    /// The numbers of a text's tokens, as the reference implementation makes them.
+    /// The token ids of a text, equal to those of the reference implementation.
     pub fn tokens(&self, text: &str) -> Vec<u32> {
         self.vocabulary.tokens(text)
     }
 }
 
-/// Where the numbers begin, if the file is a safetensors file with the table that is expected.
+/// The offset of the numbers, if the file is a safetensors file with the expected table.
 fn table_start(file: &[u8], tokens: usize) -> Option<usize> {
     let length = u64::from_le_bytes(file.get(..8)?.try_into().ok()?);
     let start = usize::try_from(length).ok()?.checked_add(8)?;
@@ -105,13 +105,13 @@ fn table_start(file: &[u8], tokens: usize) -> Option<usize> {
     (is_right && start.checked_add(to)? <= file.len()).then_some(start + from)
 }
 
-/// The cosine of two directions.
+/// The cosine similarity of two unit vectors.
 pub fn similarity(a: &Vector, b: &Vector) -> f32 {
     dot(a, b) as f32 / (ONE * ONE)
 }
 
-/// The sum of products; of directions, or the same part of two, it is within 2^29 and never wraps. Said without a check for
-/// that, eight products are one instruction.
+/// The dot product. For unit vectors, or equal parts of them, it is within 2^29 and cannot overflow. Without overflow
+/// checks, eight products take one instruction.
 pub(crate) fn dot<const N: usize>(a: &[i16; N], b: &[i16; N]) -> i32 {
     let mut sum = 0_i32;
     for (&a, &b) in a.iter().zip(b) {

@@ -1,7 +1,8 @@
-//! A text cut into the tokens of a vocabulary: byte-pair encoding with bytes for what has no token of its own.
+//! Splits a text into the tokens of a vocabulary: byte-pair encoding, with bytes for characters without a token.
 //!
-//! The vocabulary's file is that of the `tokenizers` library. Of all that such a file may ask for, this one asks for little: a
-//! mark before the text and for each space, and merges by rank. What comes out is held against that library by a test.
+//! The vocabulary file has the format of the `tokenizers` library. Only the features that this vocabulary uses are
+//! supported: a mark before the text and for each space, and merges by rank. A test compares the tokens with those of
+//! that library.
 
 use serde::Deserialize;
 use std::cmp::Reverse;
@@ -29,19 +30,19 @@ enum Merge {
     Pair(String, String),
 }
 
-/// Tokens, and which two become which.
+/// The tokens and the merges.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
     tokens: usize,
     chars: HashMap<char, u32, Quick>,
     bytes: Vec<u32>,
-    /// By the pair: rank, and the token that the two become.
+    /// For each pair of tokens: the rank, and the merged token.
     merges: HashMap<(u32, u32), (u32, u32), Quick>,
 }
 
 type Quick = BuildHasherDefault<Mix>;
 
-/// A hash for keys that nobody outside chooses: which pairs are in the map is the vocabulary's affair.
+/// A fast hash without protection against chosen keys, because the vocabulary determines which pairs are in the map.
 #[derive(Debug, Default)]
 struct Mix(u64);
 
@@ -61,7 +62,7 @@ impl Hasher for Mix {
     }
 }
 
-/// A part of the text, linked to its neighbours. `u32::MAX` is none.
+/// A part of the text, linked to its neighbours. `u32::MAX` means none.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     token: u32,
@@ -129,7 +130,7 @@ impl Vocabulary {
         tokens
     }
 
-    /// Joins neighbours, the lowest rank first and of equal ranks the leftmost, until none are left to be joined.
+    /// Merges neighbours until no merge applies: lowest rank first, and leftmost first for equal ranks.
     fn merge(&self, parts: &mut [Part]) {
         let mut heap = BinaryHeap::new();
         let propose = |heap: &mut BinaryHeap<_>, parts: &[Part], left: u32| {
@@ -142,7 +143,7 @@ impl Vocabulary {
         (0..parts.len() as u32).for_each(|left| propose(&mut heap, parts, left));
         while let Some(Reverse((_, left, whole, pair))) = heap.pop() {
             let Part { token, before, after } = parts[left as usize];
-            // One of the two may have been joined to another meanwhile; no token is empty, so a stale pair never looks fresh.
+            // One of the two may have been merged since. No token is empty, so an outdated pair never matches.
             if after == NONE || (token, parts[after as usize].token) != pair {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! How something is done, when, where and by whom.
+//! Questions about how something is done, when, where and by whom.
 
 use crate::guard::lists::{DEFINITE, QUESTION_WORDS};
 use crate::guard::phrases::{DETAILS, DOERS, DONE_BY, HOW_TO, HOW_TO_DOING, OF_YOU, PARTICIPLES};
@@ -25,7 +25,7 @@ pub fn how_to(marks: &mut Vec<Mark>) -> bool {
         mine_in_how_to(marks);
         return true;
     }
-    // "How is interest calculated" asks how to calculate it.
+    // "How is interest calculated" means how to calculate it.
     let last = marks.last().and_then(Mark::word);
     let verb = last.and_then(|last| PARTICIPLES.iter().find(|(done, _)| *done == last)).map(|(_, verb)| *verb);
     let is_passive = (begins(marks, "how is") || begins(marks, "how are")) && marks.len() > 3;
@@ -38,7 +38,7 @@ pub fn how_to(marks: &mut Vec<Mark>) -> bool {
     false
 }
 
-/// Who asks how to do a thing means his own where nothing else is said; a change of what one has is an update.
+/// In a how-to question "my" is redundant. Modifying one's own details is a change.
 pub fn mine_in_how_to(marks: &mut Vec<Mark>) {
     marks.retain(|mark| mark.word() != Some("my"));
     let has_detail = marks.iter().skip(2).any(|mark| mark.word().is_some_and(|text| DETAILS.contains(&text)));
@@ -53,7 +53,7 @@ pub fn mine_in_how_to(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `filing` as `file`: of what may be, the one that is spelled so most often.
+/// Converts `filing` to `file`. If several verbs are possible, the most frequent one is used.
 pub fn base_of_doing(text: &str) -> Option<String> {
     const WITH_E: &[&str] = &[
         "chang",
@@ -114,7 +114,7 @@ pub fn when(marks: &mut Vec<Mark>) {
         &["at what time", "at which time", "what time", "in what year", "in which year", "what year", "which year"];
     let Some(phrase) = longest_of(marks, TIMES) else { return };
     let length = phrase.split(' ').count();
-    // "What time is it" asks for the clock.
+    // "What time is it" asks for the current time.
     if is_word_at(marks, length, &["is", "are", "was", "did", "do", "does", "will", "can", "were", "should", "must"])
         && !is_word_at(marks, length + 1, &["it", "this"])
     {
@@ -135,7 +135,8 @@ pub fn where_to(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `Who was the director of Alien`, `by whom was Alien directed` and `Alien was directed by whom` as `who directed Alien`.
+/// Rewrites `Who was the director of Alien`, `by whom was Alien directed` and `Alien was directed by whom` as `who
+/// directed Alien`.
 pub fn doer(marks: &mut Vec<Mark>) {
     if begins(marks, "by whom was") && marks.len() > 4 {
         let Some(verb) = marks.pop() else { return };
@@ -163,7 +164,7 @@ pub fn doer(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `Is dental care covered by the insurance` as `does the insurance cover dental care`.
+/// Rewrites `Is dental care covered by the insurance` as `does the insurance cover dental care`.
 pub fn done_by(marks: &mut Vec<Mark>) {
     if begins(marks, "do you allow") {
         let mut turned = vec![word("are")];
@@ -188,7 +189,8 @@ pub fn done_by(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `Machine learning definition` as `what is machine learning`, `the process of photosynthesis` as how it works.
+/// Rewrites `Machine learning definition` as `what is machine learning`, and `the process of photosynthesis` as how it
+/// works.
 pub fn defined(marks: &mut Vec<Mark>) {
     if ends(marks, "definition")
         && !is_word_at(marks, 0, QUESTION_WORDS)
@@ -203,7 +205,7 @@ pub fn defined(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `When logging in` as `when I log in`: who tells of himself and names nobody else.
+/// Rewrites `When logging in` as `when I log in`, if the question is about the speaker and names nobody else.
 pub fn when_doing(marks: &mut Vec<Mark>) {
     let mut at = 0;
     while at + 1 < marks.len() {

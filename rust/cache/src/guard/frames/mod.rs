@@ -1,5 +1,5 @@
-//! Frames of English questions, each brought into one form: [`manner`] (how, when, where, by whom), [`quantity`] (how much, what differs,
-//! why) and [`request`] (what somebody wants to have).
+//! Unifies the forms of English questions: [`manner`] (how, when, where, by whom), [`quantity`] (how much, differences,
+//! reasons) and [`request`] (things that somebody wants).
 
 mod manner;
 mod quantity;
@@ -12,13 +12,13 @@ use super::phrases::{ANYWHERE, HEADS_FOR, HEADS_OF, TASKS, TOOLS};
 use super::sentence::{begins, ends, is_word_at, replace_start, word};
 use super::split::Mark;
 
-/// Phrases that mean the same wherever they stand.
+/// Replaces phrases that have the same meaning anywhere.
 pub(super) fn plain_phrases(marks: &mut Vec<Mark>) {
     let mut at = 0;
     while at < marks.len() {
         let fits = ANYWHERE.iter().filter(|(from, _)| matches_at(marks, at, from)).max_by_key(|(from, _)| from.len());
         if let Some((from, to)) = fits {
-            // One that is not followed by anything is the end of a sentence, and says another thing: "what do I have to".
+            // At the end of a sentence such a phrase means something else: "what do I have to".
             let end = at + from.split(' ').count();
             if end < marks.len() || !from.ends_with(" to") {
                 marks.splice(at..end, to.split(' ').map(word));
@@ -35,7 +35,7 @@ fn matches_at(marks: &[Mark], at: usize, phrase: &str) -> bool {
         && at + phrase.split(' ').count() <= marks.len()
 }
 
-/// Brings a question into the form of its frame. `true`: it asks how something is done.
+/// Rewrites a question into its unified form. Returns `true` if it asks how to do something.
 pub(super) fn turn(marks: &mut Vec<Mark>) -> bool {
     ask_last(marks);
     few_words(marks);
@@ -64,7 +64,7 @@ pub(super) fn turn(marks: &mut Vec<Mark>) -> bool {
     false
 }
 
-/// `I would like to delete my account, how do I do that` as `how to delete my account`.
+/// Rewrites `I would like to delete my account, how do I do that` as `how to delete my account`.
 fn ask_last(marks: &mut Vec<Mark>) {
     let wish = ["i would like to", "i want to", "i am trying to", "i must", "i wish to"];
     let asks = [
@@ -97,7 +97,7 @@ fn few_words(marks: &mut Vec<Mark>) {
     }
 }
 
-/// The only tool or language that is named goes first, and the word that ties it to the sentence goes away.
+/// Moves the tool or language to the front if only one is named, and removes its preposition.
 pub(super) fn tool_first(marks: &mut Vec<Mark>) {
     let is_tool = |mark: &Mark| matches!(mark, Mark::Word { text, .. } if TOOLS.contains(&text.as_str()));
     let mut places = marks.iter().enumerate().filter(|(_, mark)| is_tool(mark)).map(|(at, _)| at);
@@ -109,7 +109,7 @@ pub(super) fn tool_first(marks: &mut Vec<Mark>) {
         return;
     }
     let joint = at.checked_sub(1).filter(|&before| is_word_at(marks, before, &["in", "on", "with", "for", "of"]));
-    // After another word that ties, the place matters: "from Python", "than Java", "to Excel".
+    // After these words the position matters: "from Python", "than Java", "to Excel".
     let tied =
         ["from", "to", "than", "and", "or", "without", "into", "as", "versus", "vs", "instead", "via", "by", "not"];
     if at.checked_sub(1).is_some_and(|before| is_word_at(marks, before, &tied))
@@ -117,7 +117,7 @@ pub(super) fn tool_first(marks: &mut Vec<Mark>) {
     {
         return;
     }
-    // A tool that does something, or to which something is done, is not where it is done.
+    // A tool that is the subject or object of an action is not the place of the action.
     let is_object = joint.is_none() && at + 1 == marks.len();
     if is_object && marks.get(at + 1).is_none_or(|mark| mark.word() != Some("'s")) {
         return;
@@ -135,7 +135,8 @@ pub(super) fn tool_first(marks: &mut Vec<Mark>) {
     marks.insert(0, tool);
 }
 
-/// `the planets in the solar system` as `the planets of the solar system`, `a recipe for lasagna` as `a lasagna recipe`.
+/// Rewrites `the planets in the solar system` as `the planets of the solar system`, and `a recipe for lasagna` as `a
+/// lasagna recipe`.
 pub(super) fn nouns(marks: &mut Vec<Mark>) {
     for at in 1..marks.len() {
         let is_in = is_word_at(marks, at, &["in"]) && is_word_at(marks, at - 1, HEADS_OF);
@@ -147,11 +148,11 @@ pub(super) fn nouns(marks: &mut Vec<Mark>) {
     own_first(marks);
 }
 
-/// `the capital of France` and `France's capital` as `France capital`.
+/// Rewrites `the capital of France` and `France's capital` as `France capital`.
 fn own_first(marks: &mut Vec<Mark>) {
     let is_bound = |mark: &Mark| matches!(mark, Mark::Word { text, is_name: false } if BOUNDS.contains(&text.as_str()));
     let is_of = |mark: &Mark| mark.word() == Some("of");
-    // From the last to the first, so that what belongs to an owner is gathered before the owner moves.
+    // From last to first, so that the possessions of an owner are complete before the owner is moved.
     let mut from = marks.len();
     while let Some(of) = marks[..from].iter().rposition(is_of) {
         from = of;
@@ -164,7 +165,7 @@ fn own_first(marks: &mut Vec<Mark>) {
         if head == of || owner == end {
             continue;
         }
-        // The articles go along: a house is not the house.
+        // The articles move along, because "a house" is not "the house".
         let mut turned: Vec<Mark> = marks[of + 1..end].to_vec();
         turned.extend_from_slice(&marks[head..of]);
         marks.splice(head..end, turned);

@@ -1,4 +1,4 @@
-//! How much, how far and how many; what differs, and why.
+//! Questions about amounts, distances, counts, differences and reasons.
 
 use super::manner::base_of_doing;
 use crate::guard::lists::DEFINITE;
@@ -18,7 +18,7 @@ pub fn price(marks: &mut Vec<Mark>) {
         marks.pop();
         replace_start(marks, start, &["price"]);
     } else if ends(marks, "earn") || ends(marks, "make") {
-        // Pay is asked for in three ways.
+        // There are three common ways to ask for pay.
         if let Some(start) = begin.filter(|start| marks.len() > 3 && (start.starts_with("how") || ends(marks, "earn")))
         {
             marks.pop();
@@ -50,7 +50,7 @@ pub fn measure(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `How long does the warranty last` as `how long is the warranty`.
+/// Rewrites `How long does the warranty last` as `how long is the warranty`.
 pub fn lasts(marks: &mut Vec<Mark>) {
     if (begins(marks, "how long does") || begins(marks, "how long do")) && ends(marks, "last") && marks.len() > 4 {
         marks.pop();
@@ -58,7 +58,7 @@ pub fn lasts(marks: &mut Vec<Mark>) {
     }
 }
 
-/// The distance of two places is the same from either.
+/// The distance between two places does not depend on their order.
 pub fn distance(marks: &mut Vec<Mark>) {
     let rest = if begins(marks, "how far is") && position_of(marks, "from").is_some() {
         marks.split_off(3)
@@ -72,7 +72,7 @@ pub fn distance(marks: &mut Vec<Mark>) {
     pair(marks, rest, "distance", &["and", "to", "from"]);
 }
 
-/// Puts what is said of two things regardless of their order.
+/// Sorts the two things of a comparison, so that their order does not matter.
 pub fn pair(marks: &mut Vec<Mark>, rest: Vec<Mark>, head: &str, joints: &[&str]) {
     let joint = rest.iter().position(|mark| mark.word().is_some_and(|text| joints.contains(&text)));
     let several = rest.iter().filter(|mark| mark.word().is_some_and(|text| joints.contains(&text))).count();
@@ -94,7 +94,7 @@ pub fn pair(marks: &mut Vec<Mark>, rest: Vec<Mark>, head: &str, joints: &[&str])
     marks.append(&mut right);
 }
 
-/// `How many people live in Lagos` as `what is the population of Lagos`.
+/// Rewrites `How many people live in Lagos` as `what is the population of Lagos`.
 pub fn population(marks: &mut Vec<Mark>) {
     let start = ["how many people live in", "how many people are there in", "how many inhabitants are there in"];
     if let Some(start) = start.iter().find(|start| begins(marks, start)) {
@@ -138,7 +138,7 @@ pub fn difference(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `How many days does a year have` and `how many days are there in a year` as `how many days are in a year`.
+/// Rewrites `How many days does a year have` and `how many days are there in a year` as `how many days are in a year`.
 pub fn how_many(marks: &mut Vec<Mark>) {
     if !(begins(marks, "how many") || begins(marks, "how much")) {
         return;
@@ -156,7 +156,8 @@ pub fn how_many(marks: &mut Vec<Mark>) {
     marks.retain(|mark| mark.word() != Some("there"));
 }
 
-/// `What makes the sky blue` as `why is the sky blue`; `why do earthquakes happen` as `what causes earthquakes`.
+/// Rewrites `What makes the sky blue` as `why is the sky blue`, and `why do earthquakes happen` as `what causes
+/// earthquakes`.
 pub fn reason(marks: &mut Vec<Mark>) {
     if begins(marks, "what makes") && marks.len() > 3 && !is_word_at(marks, 2, &["a", "an"]) {
         replace_start(marks, "what makes", &["why"]);
@@ -183,7 +184,7 @@ pub fn reason(marks: &mut Vec<Mark>) {
         marks.pop();
         marks.splice(..2, [word("cause")]);
     } else if is_word_at(marks, 0, &["why"]) && is_word_at(marks, 1, &["is", "are", "am"]) {
-        // What goes on and what happens again have one reason.
+        // The continuous and the simple form of the verb ask for the same reason.
         let doing = marks
             .iter()
             .skip(2)
@@ -196,7 +197,7 @@ pub fn reason(marks: &mut Vec<Mark>) {
     }
 }
 
-/// `Is eating raw eggs safe` as `is it safe to eat raw eggs`.
+/// Rewrites `Is eating raw eggs safe` as `is it safe to eat raw eggs`.
 pub fn judgement(marks: &mut Vec<Mark>) {
     let is_doing = marks.get(1).and_then(Mark::word).is_some_and(|text| text.len() > 5 && text.ends_with("ing"));
     if !(is_word_at(marks, 0, &["is"]) && is_doing && marks.len() > 2) {

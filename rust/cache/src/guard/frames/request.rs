@@ -1,11 +1,12 @@
-//! What somebody wants to have: texts, examples, programs, answers.
+//! Requests for things: texts, examples, programs, answers.
 
 use crate::guard::lists::QUESTION_WORDS;
 use crate::guard::phrases::{WRITE, WRITINGS};
 use crate::guard::sentence::{begins, ends, is_word_at, position_of, replace_start, word};
 use crate::guard::split::Mark;
 
-/// `Is there parking at the hotel` as `does the hotel have parking`, and ways to ask whether there is something at all.
+/// Rewrites `Is there parking at the hotel` as `does the hotel have parking`, and unifies questions about whether
+/// something exists.
 pub fn have(marks: &mut Vec<Mark>) {
     let start = [
         "do you have any",
@@ -31,7 +32,7 @@ pub fn have(marks: &mut Vec<Mark>) {
     }
 }
 
-/// Ways to ask for a text that is to be written.
+/// Unifies requests to write a text.
 pub fn writing(marks: &mut Vec<Mark>) {
     let verb = usize::from(is_word_at(marks, 0, &["i"]));
     if !is_word_at(marks, verb, WRITE) {
@@ -63,7 +64,7 @@ pub fn example(marks: &mut Vec<Mark>) {
     }
 }
 
-/// Code is explained by what it does and by what it means.
+/// To ask what code does and what it means is the same question.
 pub fn code(marks: &mut Vec<Mark>) {
     let is_code = |at: usize| matches!(marks.get(at), Some(Mark::Code(_)));
     let length = marks.len();
@@ -87,7 +88,7 @@ pub fn code(marks: &mut Vec<Mark>) {
     }
 }
 
-/// Ways to ask for what both sides know of, as `what is`.
+/// Rewrites requests for known things as `what is`.
 pub fn give(marks: &mut Vec<Mark>) {
     let starts = [
         "give me",
@@ -112,6 +113,6 @@ pub fn give(marks: &mut Vec<Mark>) {
         }
         return;
     }
-    // The way to somewhere is shown, and a name is given to a thing that has none.
+    // Only a known thing becomes `what is`: "show me a way to" and "give me a name for" are different questions.
     replace_start(marks, start, &["what", "is"]);
 }
