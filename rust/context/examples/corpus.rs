@@ -1,6 +1,6 @@
-//! Runs the modes, and each engine by itself, over a corpus. Arguments: files of conversations, one JSON object in a line. Prints one JSON object for each
-//! conversation and mode; `benches/context/run.py` reads them. Times are processor time of the thread, so that other work on the
-//! machine counts little.
+//! Runs the modes, and each engine separately, over a corpus. The arguments are files of conversations, one JSON object
+//! per line. Prints one JSON object for each conversation and mode, which `benches/context/run.py` reads. Times are CPU
+//! time of the thread, so other load on the machine matters little.
 
 use fairlead_context::{compress, engine_ids, Level, Mode, Plan, Stage};
 use fairlead_core::Dialect;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// Rounds of which the fastest counts.
+/// The number of rounds. The fastest one counts.
 const ROUNDS: usize = 5;
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct Case {
     body: Box<RawValue>,
 }
 
-/// Processor time of this thread, in microseconds.
+/// The CPU time of this thread, in microseconds.
 fn now_us() -> u64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Every mode, and every engine by itself.
+/// Every mode, and every engine separately.
 fn plans() -> Vec<(String, Plan)> {
     let modes = Mode::ALL.into_iter().map(|mode| (mode.name().to_owned(), Plan::from(mode)));
     let engines = engine_ids().map(|id| {
@@ -77,7 +77,7 @@ fn figures(case: &Case, name: &str, plan: &Plan) -> serde_json::Value {
     let shown: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let mut gathered = String::new();
     gather(&shown, &mut gathered);
-    // White space between the values of JSON is no part of a fact.
+    // White space between JSON values is not part of a fact.
     let tight = gathered.replace("\": ", "\":");
     let is_lost = |fact: &&String| !gathered.contains(fact.as_str()) && !tight.contains(&fact.replace("\": ", "\":"));
     let lost: Vec<&String> = case.facts.iter().filter(is_lost).collect();
@@ -85,7 +85,7 @@ fn figures(case: &Case, name: &str, plan: &Plan) -> serde_json::Value {
         "facts": case.facts.len(), "lost": lost, "report": outcome.report})
 }
 
-/// All strings of a body, one in a line.
+/// Collects all strings of a body, one per line.
 fn gather(value: &serde_json::Value, out: &mut String) {
     match value {
         serde_json::Value::String(text) => {

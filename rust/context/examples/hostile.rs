@@ -1,5 +1,6 @@
-//! What every mode and every engine takes for ten megabytes of text that is made to be slow, one JSON object in a line: `name`, `text`,
-//! `bytes`, `ms`. Times are processor time of the thread. `benches/context/run.py --hostile` judges them.
+//! Measures every mode and engine on ten megabytes of text that is designed to be slow, and prints one JSON object per
+//! line: `name`, `text`, `bytes`, `ms`. Times are CPU time of the thread. `benches/context/run.py --hostile` evaluates
+//! them.
 
 use fairlead_context::{compress, engine_ids, Level, Mode, Plan, Stage};
 use fairlead_core::Dialect;
@@ -16,7 +17,7 @@ fn now_ms() -> f64 {
     now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
 }
 
-/// A person's words and a tool's output, five megabytes each.
+/// A user message and a tool result, five megabytes each.
 fn body(text: &str) -> Vec<u8> {
     let call = json!({"id": "call_1", "type": "function", "function": {"name": "shell", "arguments": "{\"command\":\"git log\"}"}});
     let messages = json!([

@@ -1,4 +1,4 @@
-//! The face of the crate: a body in, a body and a report out.
+//! The entry point of the crate: takes a body and returns a body and a report.
 
 use fairlead_dialect::counted_bytes;
 
@@ -13,47 +13,48 @@ use crate::read;
 use crate::session::Session;
 use crate::tape::Tape;
 
-/// The outcome of compression for one body.
+/// The result of compressing one body.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The body that goes out, or why the caller's goes out as it came.
+    /// The body to send, or the reason why the caller's is sent unchanged.
     pub body: Result<Vec<u8>, Unchanged>,
     pub report: Report,
-    /// Outputs that the body names as they came; empty unless the plan asks for them.
+    /// The original outputs that the body refers to. Empty unless the plan requests them.
     pub raw_outputs: Vec<RawOutput>,
-    /// To be handed in with the next turn of the session.
+    /// To be passed in with the next turn of the session.
     pub session: Session,
 }
 
-/// Why a body goes out as it came.
+/// Why a body is sent unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unchanged {
     /// The plan has no stages.
     Off,
-    /// Not a JSON object, or none that the dialect knows.
+    /// The body is not a JSON object, or not one of the dialect.
     NotUnderstood,
-    /// No engine found anything to leave out.
+    /// No engine found anything to remove.
     NothingToGain,
-    /// The engines found more in what the others left, pass after pass, so that what goes out would be made shorter again.
+    /// The engines found more to remove in each pass, so the result would be shortened again the next time.
     Unsettled,
 }
 
-/// Figures of one body. Tokens are those of its texts, by the gateway's one counter; calls and schemas are not in them.
+/// Statistics of one body. Tokens are those of its texts, by the gateway's token counter; tool calls and schemas are
+/// not included.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// Those among them that are results of tool calls.
+    /// The part of them that belongs to tool results.
     pub tool_tokens_before: u64,
     pub tool_tokens_after: u64,
     pub stages: Vec<StageReport>,
-    /// Texts that went out in an earlier turn and went out again as they were.
+    /// The number of texts that were sent in an earlier turn and are sent unchanged again.
     pub frozen: usize,
 }
 
-/// Runs a plan over a body, until no stage of it finds anything more. `lap` is called after each run of a stage and gives the microseconds
-/// since it was called last; a caller that measures nothing gives 0.
+/// Runs a plan over a body until no stage finds anything more. `lap` is called after each run of a stage and returns
+/// the microseconds since its last call. A caller that does not measure time returns 0.
 pub fn compress(
     dialect: Dialect,
     body: &[u8],
@@ -96,7 +97,7 @@ pub fn compress(
     Outcome { body, report, raw_outputs, session: next }
 }
 
-/// The body with the texts that changed; `None` when none did. All other bytes are the caller's.
+/// The body with the changed texts; `None` if none changed. All other bytes are unchanged.
 fn written(body: &[u8], before: &[Piece<'_>], after: &[Piece<'_>]) -> Option<Vec<u8>> {
     let mut changed: Vec<&Piece<'_>> =
         before.iter().zip(after).filter(|(before, after)| before.text != after.text).map(|(_, after)| after).collect();

@@ -1,9 +1,9 @@
-//! A conversation as the texts that a model reads, each with its place in the body.
+//! A conversation as the texts that a model reads, each with its position in the body.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Whose words a text is.
+/// The author of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     System,
@@ -24,25 +24,25 @@ impl Role {
     }
 }
 
-/// One text of the body: a JSON string that may be written anew. Every byte outside of these stays as it came.
+/// One text of the body: a JSON string that may be rewritten. All bytes outside of these strings stay unchanged.
 #[derive(Debug, Clone)]
 pub struct Piece<'a> {
-    /// Where its JSON string lies in the body, quotes included.
+    /// The range of its JSON string in the body, including the quotes.
     pub(crate) span: Range<usize>,
     pub(crate) text: Cow<'a, str>,
     pub(crate) role: Role,
-    /// Index of its message; system texts outside of the messages have 0.
+    /// The index of its message; 0 for system texts outside the messages.
     pub(crate) turn: usize,
-    /// For the result of a tool call: what was run, as in `git status`, or the tool's name with its path.
+    /// For a tool result: the command, such as `git status`, or the name of the tool with its path.
     pub(crate) command: Option<String>,
-    /// A frozen text went to the provider in an earlier turn, and goes there again byte by byte.
+    /// A frozen text was sent to the provider in an earlier turn, and must be sent again byte by byte.
     pub(crate) frozen: bool,
-    /// The run of a stage that wrote it anew last; 0 for a text as it came.
+    /// The run of a stage that last rewrote the text; 0 for an original text.
     pub(crate) changed_at: usize,
 }
 
 impl Piece<'_> {
-    /// Puts another text in the place of this one, which is given back.
+    /// Replaces the text. Returns the previous one.
     pub(crate) fn rewrite(&mut self, text: String, run: usize) -> String {
         self.changed_at = run;
         std::mem::replace(&mut self.text, Cow::Owned(text)).into_owned()
@@ -58,12 +58,12 @@ pub(crate) struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    /// Bytes of all texts.
+    /// The number of bytes of all texts.
     pub(crate) fn bytes(&self) -> usize {
         self.pieces.iter().map(|piece| piece.text.len()).sum()
     }
 
-    /// Bytes of the results of tool calls.
+    /// The number of bytes of the tool results.
     pub(crate) fn tool_bytes(&self) -> usize {
         let tools = self.pieces.iter().filter(|piece| piece.role == Role::Tool);
         tools.map(|piece| piece.text.len()).sum()

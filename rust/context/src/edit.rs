@@ -1,4 +1,4 @@
-//! Changes of a body's bytes, gathered and made at once. All other bytes stay as they came.
+//! Changes to a body, collected and then applied at once. All other bytes stay unchanged.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use fairlead_core::json::Kind;
 
 use crate::tape::Tape;
 
-/// Spans of a body and what stands there afterwards. Spans may touch; they never overlap.
+/// Ranges of a body and their replacements. Ranges may touch but never overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
@@ -17,33 +17,33 @@ impl Edits {
         }
     }
 
-    /// Puts a text where nothing stood.
+    /// Inserts a text.
     pub(crate) fn insert(&mut self, at: usize, text: impl Into<String>) {
         self.0.push((at..at, text.into()));
     }
 
-    /// Puts a member into an object as its first.
+    /// Inserts a member at the beginning of an object.
     pub(crate) fn add_member(&mut self, tape: &Tape<'_>, object: usize, name: &str, value: &str) {
         let Some(whole) = tape.value(object).filter(|value| value.kind == Kind::Object) else { return };
         let comma = if tape.members(object).next().is_some() { "," } else { "" };
         self.insert(whole.start + 1, format!("{}:{value}{comma}", string(name)));
     }
 
-    /// Puts an element into an array as its first.
+    /// Inserts an element at the beginning of an array.
     pub(crate) fn add_first(&mut self, tape: &Tape<'_>, array: usize, element: &str) {
         let Some(whole) = tape.value(array).filter(|value| value.kind == Kind::Array) else { return };
         let comma = if tape.elements(array).next().is_some() { "," } else { "" };
         self.insert(whole.start + 1, format!("{element}{comma}"));
     }
 
-    /// Puts an element behind another one of its array.
+    /// Inserts an element after another one in its array.
     pub(crate) fn add_after(&mut self, tape: &Tape<'_>, element: usize, text: &str) {
         if let Some(value) = tape.value(element) {
             self.insert(value.end, format!(",{text}"));
         }
     }
 
-    /// Takes members out of an object.
+    /// Removes members from an object.
     pub(crate) fn remove_members(&mut self, tape: &Tape<'_>, object: usize, is_removed: impl Fn(&str) -> bool) {
         let Some(whole) = tape.value(object) else { return };
         let members: Vec<(bool, Range<usize>)> = tape
@@ -61,7 +61,7 @@ impl Edits {
         };
         for (at, (is_removed, span)) in members.iter().enumerate() {
             if *is_removed && at < first_kept {
-                // With the comma behind it.
+                // Includes the comma after it.
                 self.0.push((span.start..members[at + 1].1.start, String::new()));
             } else if *is_removed {
                 self.0.push((members[at - 1].1.end..span.end, String::new()));
@@ -69,7 +69,7 @@ impl Edits {
         }
     }
 
-    /// The body after the changes; `None` where there are none.
+    /// The body after the changes; `None` if there are none.
     pub(crate) fn apply(mut self, body: &[u8]) -> Option<Vec<u8>> {
         if self.0.is_empty() {
             return None;
@@ -87,7 +87,7 @@ impl Edits {
     }
 }
 
-/// A text as JSON has it.
+/// Encodes a text as a JSON string.
 pub(crate) fn string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! The checks after each engine. A proposal that fails is dropped, and the text of before goes out.
+//! The checks after each engine. A rejected proposal is dropped, and the previous text is sent.
 
 use std::collections::HashSet;
 
@@ -8,13 +8,14 @@ use crate::conversation::Piece;
 use crate::engines::{Loss, Proposal};
 use crate::{lines, protect};
 
-/// Why a proposal was dropped.
+/// Why a proposal was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rejection {
-    /// Not shorter than before.
+    /// The new text is not shorter.
     Inflation,
-    /// A protected span, a line of an error, or a value is missing, or text became a fence and so turned code into prose.
+    /// A protected span, an error line or a value is missing, or text became a code fence and changed what counts as
+    /// prose.
     Fidelity,
 }
 
@@ -27,15 +28,15 @@ impl Rejection {
     }
 }
 
-/// Judges one proposal. `Ok` counts the protected spans that were looked for.
+/// Checks one proposal. `Ok` contains the number of protected spans that were checked.
 pub(crate) fn check(before: &Piece<'_>, proposal: &Proposal, loss: Loss) -> Result<usize, Rejection> {
     if proposal.text.len() >= before.text.len() {
         return Err(Rejection::Inflation);
     }
-    // Colours of a terminal are no part of a line.
+    // Terminal colours are not part of a line.
     let clean = lines::without_control(&before.text);
     let wanted = match loss {
-        // The engine compared the whole text, or wrote it from its own values.
+        // The engine compared the whole text, or wrote it from its original values.
         Loss::Nothing => return Ok(0),
         Loss::Words => protect::spans(&before.text).into_iter().map(|span| &before.text[span]).collect::<Vec<_>>(),
         Loss::Lines => clean.lines().filter(|line| lines::is_error(line)).map(str::trim).collect(),
@@ -47,7 +48,7 @@ pub(crate) fn check(before: &Piece<'_>, proposal: &Proposal, loss: Loss) -> Resu
     survives.then_some(wanted.len()).ok_or(Rejection::Fidelity)
 }
 
-/// Whether all of `wanted` are in `text`, in order. The search never goes back.
+/// Whether `text` contains all of `wanted`, in order. The search never goes back.
 fn words_survive(wanted: &[&str], text: &str) -> bool {
     let mut at = 0;
     wanted.iter().all(|span| {
@@ -57,7 +58,7 @@ fn words_survive(wanted: &[&str], text: &str) -> bool {
     })
 }
 
-/// Whether each line is there; runs of one line may have become fewer.
+/// Whether `text` contains each line. Repeated lines may have become fewer.
 fn lines_survive(wanted: &[&str], text: &str) -> bool {
     let lines: HashSet<&str> = text.lines().map(str::trim).collect();
     wanted.iter().all(|line| lines.contains(line))

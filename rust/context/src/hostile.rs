@@ -1,6 +1,7 @@
-//! Texts that are made to be slow or wrong about, for the tests and for the example `hostile`.
+//! Texts that are designed to be slow or misleading, for the tests and for the example `hostile`.
 
-/// Repeated, each is what some reader of ours stumbles over: openings without an end, signs of every engine, controls of terminals and scripts.
+/// Texts that are difficult for some reader when repeated: unterminated openings, the syntax of every engine, terminal
+/// and script controls.
 const SEEDS: [&str; 26] = [
     "a",
     "\"",
@@ -30,7 +31,7 @@ const SEEDS: [&str; 26] = [
     "[\u{2026} 3 lines left out]\n",
 ];
 
-/// Each by its name, of some `bytes`: the seeds repeated, brackets that open and close, lines of which no two are alike, one long line, and
+/// Named texts of about `bytes` bytes: the repeated seeds, nested brackets, lines that all differ, one long line, and
 /// long lines.
 pub(crate) fn texts(bytes: usize) -> Vec<(String, String)> {
     let deep = |open: &str, close: &str| {

@@ -1,8 +1,8 @@
-//! How strongly engines work.
+//! How much the engines remove.
 
 use std::str::FromStr;
 
-/// How strongly an engine works.
+/// How much an engine removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
     Minimal,

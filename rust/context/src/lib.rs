@@ -1,11 +1,23 @@
-//! What of a conversation is sent: engines that make it shorter, and what must survive them. No I/O, no clock, no runtime.
+//! Decides which part of a conversation is sent: engines that shorten it, and checks of their results. No I/O, no
+//! clock, no runtime.
 //!
-//! Read in this order: [`compress`](mod@compress) (the face: a body in, a body and a report out), [`plan`] with `level` (modes and pipelines), [`session`] (texts that
-//! went out before and stay as they went), `tape` and `read` (a body as a `conversation`), `protect` (spans that no engine may touch),
-//! `passes` (the stages at work), `gate` (what is checked after each engine), `lines` (outputs of commands, line by line), `marker` (what stands where something was left out),
-//! `engines` (one file each), `rtk` (filters by command), `raw` (outputs as they came, for who wants to read them whole). Beside compression, by the operator's settings: [`system_prompt`] (text around the
-//! caller's own), [`thinking`] (how much a model may think), [`window`] (the oldest messages go until the rest fits); `edit` makes their
-//! changes. `preview` shows a body before and after. Figures are in docs/explanation/context.md.
+//! Read the modules in this order:
+//! - [`compress`](mod@compress): the entry point, which takes a body and returns a body and a report.
+//! - [`plan`] and `level`: modes and pipelines.
+//! - [`session`]: texts that were sent earlier and must stay unchanged.
+//! - `tape`, `read` and `conversation`: a body as the texts in it.
+//! - `protect`: spans that no engine may change.
+//! - `passes`: runs the stages.
+//! - `gate`: the checks after each engine.
+//! - `lines`: command output, line by line.
+//! - `marker`: the notes in place of removed text.
+//! - `engines`: one file per engine.
+//! - `rtk`: filters by command.
+//! - `raw`: the original output, for readers who want all of it.
+//!
+//! The operator's other settings: [`system_prompt`] (text around the caller's own), [`thinking`] (the reasoning budget)
+//! and [`window`] (removes the oldest messages until the rest fits). `edit` applies their changes. `preview` shows a
+//! body before and after. Measurements are in docs/explanation/context.md.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]

@@ -1,4 +1,4 @@
-//! Outputs of commands as lines: which tell an error, which are of one make, and how a selection of them is written.
+//! Command output as lines: error lines, lines of the same shape, and how a selection of lines is written.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::marker;
 
-/// Words that tell an error in the outputs of tools. Case matters where the plain word is common in prose.
+/// Words that indicate an error in tool output. Case matters for words that are common in prose.
 static ERROR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?-u:\b(?:error|fatal|panicked|Exception|FAIL(?:ED|URE)?|Traceback|Caused by|ERR!|ERROR|Error|CRITICAL|FATAL|OOMKilled|CrashLoopBackOff)\b)",
@@ -16,13 +16,13 @@ static ERROR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Whether a line tells an error.
+/// Whether a line reports an error.
 pub(crate) fn is_error(line: &str) -> bool {
     ERROR.as_ref().is_some_and(|error| error.is_match(line))
 }
 
-/// A hash of what lines of one make have in common: their words without digits, signs of structure, the sign before a number.
-/// Statuses of failed requests stand out.
+/// A hash of the shape of a line: its words without digits, structural characters, and the sign before a number. The
+/// status codes of failed requests get a separate shape.
 pub(crate) fn make_of(line: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -42,12 +42,12 @@ pub(crate) fn make_of(line: &str) -> u64 {
     hash
 }
 
-/// Lines before an error that say what led to it, as the last frame of a traceback does.
+/// The number of lines before an error that show its cause, such as the last frame of a traceback.
 const ABOVE: usize = 2;
-/// Lines after an error that say where it is.
+/// The number of lines after an error that show its location.
 const BELOW: usize = 3;
 
-/// Marks the lines that tell an error, with those around them.
+/// Marks the error lines, and the lines around them.
 pub(crate) fn mark_errors(lines: &[&str], keep: &mut [bool]) {
     let mut below = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -61,8 +61,8 @@ pub(crate) fn mark_errors(lines: &[&str], keep: &mut [bool]) {
     }
 }
 
-/// The chosen lines, with a note where some were left out. Lines that are shorter than their note stay. `None` when
-/// nothing would be left out.
+/// The chosen lines, with a note in place of removed ones. Lines that are shorter than the note stay. `None` if nothing
+/// would be removed.
 pub(crate) fn selection(lines: &[&str], keep: &[bool]) -> Option<String> {
     let mut text = String::new();
     let mut is_shorter = false;
@@ -87,7 +87,7 @@ pub(crate) fn selection(lines: &[&str], keep: &[bool]) -> Option<String> {
     is_shorter.then_some(text)
 }
 
-/// The text without colours and cursor moves, and of a line that was written over, what was written last.
+/// The text without colours and cursor movements. Of a line that was overwritten, the last content remains.
 pub(crate) fn without_control(text: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'\x1b', b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
@@ -109,7 +109,7 @@ pub(crate) fn without_control(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text behind an escape sequence of a terminal.
+/// The text after a terminal escape sequence.
 fn after_escape(rest: &str) -> &str {
     let Some(inner) = rest.strip_prefix('[') else {
         let mut chars = rest.chars();
@@ -117,7 +117,7 @@ fn after_escape(rest: &str) -> &str {
         return chars.as_str();
     };
     let mut chars = inner.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | '?')).chars();
-    // The letter that says what it is.
+    // The letter that identifies the sequence.
     if chars.clone().next().is_some_and(|c| c.is_ascii()) {
         chars.next();
     }
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn control_characters_go() {
         assert_eq!(without_control("a\r\x1b[31mb\x1b[0m\r\nc"), "b\nc");
-        // Half a sequence before other text takes none of it along.
+        // An incomplete sequence does not remove the text after it.
         assert_eq!(without_control("\x1b[31\u{e9} stays"), "\u{e9} stays");
     }
 }

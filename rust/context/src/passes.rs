@@ -1,5 +1,5 @@
-//! The stages of a plan at work on a conversation, until none of them finds anything more. So a body that went through a plan goes through it
-//! again as it is: what one stage leaves may be work for an earlier one.
+//! Runs the stages of a plan on a conversation until no stage finds anything more, because the output of one stage may
+//! be input for an earlier one. A body that has passed through a plan therefore passes through it again unchanged.
 
 use fairlead_dialect::counted_bytes;
 
@@ -11,36 +11,37 @@ use crate::plan::{Plan, Stage};
 use crate::raw::RawOutput;
 use serde::Serialize;
 
-/// Figures of one stage, over all passes. Its time is measured by the caller's `lap`.
+/// Statistics of one stage, over all passes. The caller's `lap` measures the time.
 #[derive(Debug, Default, Serialize)]
 pub struct StageReport {
     pub engine: &'static str,
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// Texts that were written anew.
+    /// The number of texts that were rewritten.
     pub changed: usize,
-    /// Protected spans that were looked for afterwards, and found.
+    /// The number of protected spans that were checked and found.
     pub protected: usize,
-    /// Texts that stayed as they were because a check failed.
+    /// Why texts were left unchanged after a failed check.
     pub rejected: Vec<Rejection>,
     pub micros: u64,
-    /// The stage did not run: its result for a text may change in later turns, and the body marks what a provider keeps
-    /// in its cache.
+    /// The stage did not run, because its result for a text may change in later turns and the body marks a part for the
+    /// provider's cache.
     pub is_downgraded: bool,
 }
 
-/// Passes over the stages of a plan. Each makes the texts shorter, and the second finds nothing in most conversations.
+/// The maximum number of passes over the stages of a plan. Each pass shortens the texts. In most conversations the
+/// second pass finds nothing.
 const PASSES_MAX: usize = 8;
 
-/// What the stages did to a conversation.
+/// The result of running the stages on a conversation.
 pub(crate) struct Passes {
     pub(crate) stages: Vec<StageReport>,
     pub(crate) raw_outputs: Vec<RawOutput>,
-    /// A further pass would change nothing.
+    /// Another pass would change nothing.
     pub(crate) is_settled: bool,
 }
 
-/// Runs the stages in order, and again while one changes what another has seen.
+/// Runs the stages in order, and repeats them while one changes what another has already seen.
 pub(crate) fn run(plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut impl FnMut() -> u64) -> Passes {
     let mut works: Vec<Work> = plan.stages.iter().map(|stage| Work::new(*stage, conversation)).collect();
     let mut passed = Passes { stages: Vec::new(), raw_outputs: Vec::new(), is_settled: false };
@@ -67,7 +68,7 @@ pub(crate) fn run(plan: &Plan, conversation: &mut Conversation<'_>, lap: &mut im
 /// One stage over all passes.
 struct Work {
     stage: Stage,
-    /// The run in which it worked last.
+    /// The last run in which this stage ran.
     ran_at: Option<usize>,
     bytes_before: usize,
     bytes_saved: usize,
@@ -81,12 +82,12 @@ impl Work {
         Self { stage, ran_at: None, bytes_before: 0, bytes_saved: 0, report }
     }
 
-    /// Whether nothing changed since it worked: an engine finds nothing in what it wrote itself.
+    /// Whether nothing changed since this stage ran. An engine finds nothing in its own output.
     fn has_seen_all(&self, conversation: &Conversation<'_>) -> bool {
         self.ran_at.is_some_and(|run| conversation.pieces.iter().all(|piece| piece.changed_at <= run))
     }
 
-    /// Whether it changed a text.
+    /// Runs the stage. Returns whether it changed a text.
     fn run(
         &mut self,
         run: usize,

@@ -7,7 +7,7 @@ use crate::engines::{Engine, ENGINES};
 use crate::level::Level;
 use crate::rtk::Filters;
 
-/// A named pipeline. Each stage of it is an engine of its own, and the report names each.
+/// A named pipeline. Each stage is a separate engine, and the report lists each one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Off,
@@ -35,7 +35,8 @@ impl Mode {
         }
     }
 
-    /// Ids of its engines with their levels, in the order in which they run. Words of people go first: outputs are read by those that are left.
+    /// The ids of its engines with their levels, in the order in which they run. Prose engines come first, because the
+    /// engines for output use the words that remain.
     pub fn engines(self) -> &'static [(&'static str, Level)] {
         use Level::{Minimal, Standard};
         match self {
@@ -93,7 +94,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// `None` when there is no engine with this id.
+    /// Creates a stage. `None` if there is no engine with this id.
     pub fn new(engine: &str, level: Level) -> Option<Self> {
         let engine = ENGINES.iter().find(|known| known.id == engine)?;
         Some(Self { engine, level })
@@ -108,16 +109,16 @@ impl Stage {
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub stages: Vec<Stage>,
-    /// Filters of the operator's own, asked before those that come with the gateway.
+    /// The operator's own filters, which precede the built-in ones.
     pub filters: Option<Arc<Filters>>,
-    /// Languages in which caveman shortens; empty: all.
+    /// The languages that caveman shortens. Empty means all.
     pub languages: Arc<[String]>,
-    /// Outputs that rtk makes shorter are handed back as they came, and the shorter text names them.
+    /// Whether the original of output that rtk shortens is returned, and the new text refers to it.
     pub keeps_raw: bool,
 }
 
 impl Plan {
-    /// Whether every engine writes the beginning of a conversation in the same way in each turn.
+    /// Whether every engine writes the beginning of a conversation identically in each turn.
     pub fn is_stable(&self) -> bool {
         self.stages.iter().all(|stage| stage.engine.is_stable)
     }

@@ -1,4 +1,5 @@
-//! A body before and after a plan, for people: segments that stayed, went or came, and what was protected.
+//! A body before and after a plan, for people: the segments that stayed, were removed or were added, and the protected
+//! spans.
 
 use fairlead_core::Dialect;
 use serde::Serialize;
@@ -12,24 +13,24 @@ use crate::read;
 use crate::tape::Tape;
 use crate::Unchanged;
 
-/// A comparison that takes longer is made of coarser segments.
+/// A comparison that takes longer uses coarser segments.
 const DIFF_TIME: Duration = Duration::from_millis(200);
-/// More protected spans than these are only counted.
+/// Protected spans beyond this number are only counted.
 const MOST_SPANS: usize = 200;
-/// Longer ones are shown by their beginning, characters.
+/// Longer spans are cut to this number of characters.
 const MOST_CHARS: usize = 160;
 
 /// A body before and after a plan.
 #[derive(Debug, Serialize)]
 pub struct Preview {
-    /// Why the body stays as it is; absent where it does not.
+    /// Why the body is unchanged; absent if it changed.
     pub unchanged: Option<Unchanged>,
-    /// The body that would go out.
+    /// The body that would be sent.
     pub body: Option<String>,
     pub report: Report,
     /// The texts that changed, in order.
     pub texts: Vec<TextChange>,
-    /// Spans of the prose that no engine may touch, the first of them.
+    /// The first protected spans of the prose.
     pub protected: Vec<String>,
     pub protected_count: usize,
 }
@@ -37,13 +38,13 @@ pub struct Preview {
 /// One text of the conversation that changed.
 #[derive(Debug, Serialize)]
 pub struct TextChange {
-    /// Index of its message.
+    /// The index of its message.
     pub turn: usize,
     pub role: &'static str,
     pub segments: Vec<Segment>,
 }
 
-/// A run of a text for a view side by side.
+/// A segment of a text, for a side-by-side view.
 #[derive(Debug, Serialize)]
 pub struct Segment {
     /// `same`, `removed` or `added`.
@@ -51,7 +52,7 @@ pub struct Segment {
     pub text: String,
 }
 
-/// Runs a plan and tells what it does. `lap` as for [`compress`].
+/// Runs a plan and reports its effect. `lap` is used as in [`compress`].
 pub fn preview(dialect: Dialect, body: &[u8], plan: &Plan, lap: impl FnMut() -> u64) -> Preview {
     let outcome = compress(dialect, body, plan, None, lap);
     let mut shown = Preview {

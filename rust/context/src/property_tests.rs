@@ -1,4 +1,5 @@
-//! Properties that hold for every body: valid JSON out, structure and protected spans as they were, twice is once, frozen turns stay.
+//! Properties of every body: the output is valid JSON, structure and protected spans are unchanged, a second run
+//! changes nothing, and frozen turns stay.
 
 use fairlead_core::Dialect;
 use proptest::prelude::*;
@@ -6,7 +7,7 @@ use serde_json::{json, Value};
 
 use crate::{compress, engine_ids, fuzz, hostile, protect, Level, Mode, Plan, Stage};
 
-/// Parts of texts that engines look at, joined in any order.
+/// Fragments that engines react to, joined in any order.
 const PARTS: [&str; 26] = [
     "Could you please ",
     "basically, ",
@@ -68,7 +69,7 @@ fn after(body: &[u8], mode: Mode) -> Vec<u8> {
     compress(Dialect::Openai, body, &Plan::from(mode), None, || 0).body.unwrap_or_else(|_| body.to_vec())
 }
 
-/// The body with every text of a message replaced by nothing.
+/// The body with the text of every message removed.
 fn structure(body: &[u8]) -> Value {
     let mut value: Value = serde_json::from_slice(body).expect("JSON");
     for message in value["messages"].as_array_mut().expect("messages") {
@@ -97,7 +98,7 @@ fn fuzz_compression() {
         for (before, after) in prose(&before).iter().zip(prose(&once)) {
             let mut at = 0;
             for span in protect::spans(before) {
-                // Lines that hang together lose the white space at their ends.
+                // Lines of a structure may lose their trailing white space.
                 let span = before[span].trim_end();
                 let found = after[at..].find(span);
                 prop_assert!(found.is_some(), "{:?} is not in {:?}", span, after);
@@ -109,7 +110,8 @@ fn fuzz_compression() {
     });
 }
 
-/// The words before backticks may go only where no fence comes to be: a later stage would take the code after it for prose.
+/// Words before backticks may be removed only if no code fence results: a later stage would treat the code after it as
+/// prose.
 #[test]
 fn words_before_backticks_make_no_fence() {
     let half = "```\nthe of and to \n\n\n```\nCould you please ```\n";
@@ -118,7 +120,7 @@ fn words_before_backticks_make_no_fence() {
     assert_eq!(shorter.matches("the of and to").count(), 2, "{shorter}");
 }
 
-/// Conversations in every dialect, with a call and its result, around these texts.
+/// Conversations in every dialect with these texts, including a tool call and its result.
 fn bodies(messages: &[(usize, String)]) -> Vec<(Dialect, Vec<u8>)> {
     let (mut anthropic, mut responses, mut gemini) = (Vec::new(), Vec::new(), Vec::new());
     for (at, (kind, text)) in messages.iter().enumerate() {
@@ -158,7 +160,7 @@ fn bodies(messages: &[(usize, String)]) -> Vec<(Dialect, Vec<u8>)> {
     ]
 }
 
-/// The body with every text that a model reads replaced by nothing, in any dialect: what is left is what no engine may touch.
+/// The body with every text that a model reads removed, in any dialect. No engine may change the rest.
 fn bones(value: &mut Value) {
     const TEXTS: [&str; 6] = ["content", "text", "output", "system", "instructions", "parts"];
     match value {
@@ -180,7 +182,7 @@ fn engine(id: &str) -> Plan {
     Plan { stages: Stage::new(id, Level::Standard).into_iter().collect(), ..Plan::default() }
 }
 
-/// Every mode, and every engine by itself.
+/// Every mode, and every engine separately.
 fn plans() -> Vec<(&'static str, Plan)> {
     let modes = Mode::ALL.into_iter().map(|mode| (mode.name(), Plan::from(mode)));
     modes.chain(engine_ids().map(|id| (id, engine(id)))).collect()
@@ -216,7 +218,7 @@ fn pipelines() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// The body after a plan, and after the plan went over it again.
+/// The body after a plan, and after running the plan on it again.
 fn once_and_twice(dialect: Dialect, before: &[u8], plan: &Plan) -> (String, String) {
     let run = |bytes: &[u8]| {
         let after = compress(dialect, bytes, plan, None, || 0).body;
@@ -255,7 +257,7 @@ fn fuzz_twice_is_once_for_hostile_texts() {
     });
 }
 
-/// Results that differ in white space alone are one result, the first time and not the second time only.
+/// Results that differ only in white space are repeats in the first run, and not only in the second.
 #[test]
 fn results_that_become_equal_are_repeats_at_once() {
     let line = "a result of a tool that is long enough to be worth a note about it ".repeat(4);
@@ -265,7 +267,7 @@ fn results_that_become_equal_are_repeats_at_once() {
     assert_eq!(twice, once);
 }
 
-/// A filter may know an output by how it begins, which its colours are no part of.
+/// A filter may recognize output by its beginning, without terminal colours.
 #[test]
 fn an_output_in_colours_is_known_by_its_text() {
     let files: Vec<String> = (0..120).map(|at| format!("-rw-r--r-- 1 u u {at} {at}.rs")).collect();
@@ -282,7 +284,7 @@ fn an_output_in_colours_is_known_by_its_text() {
     assert_eq!(with(format!("{colours}{plain}")), with(plain));
 }
 
-/// Two stages that take a sign each from what the other left: such a body goes out as it came.
+/// Two stages that each remove a character from the other's output: such a body is sent unchanged.
 #[test]
 fn what_never_settles_goes_out_as_it_came() {
     use crate::engines::{Context, Engine, Loss, Proposal};
@@ -301,7 +303,7 @@ fn what_never_settles_goes_out_as_it_came() {
     assert_eq!(outcome.report.tokens_after, outcome.report.tokens_before);
 }
 
-/// Documents that no reader of ours may be slow or wrong about, in the place of a tool's output and of a person's words.
+/// Documents that are designed to be slow or misleading, as a tool's output and as a user's message.
 #[test]
 fn hostile_documents_leave_valid_bodies() {
     for (seed, text) in hostile::texts(40_000) {
@@ -353,7 +355,7 @@ fn fuzz_frozen_sessions() {
         prop_assert!(longer.len() >= count);
         let next = compress(Dialect::Openai, &longer, &plan, Some(&sent.session), || 0);
         let next_body = next.body.unwrap_or(longer);
-        // Without the brackets that close the list and the body.
+        // Excludes the brackets that close the list and the body.
         let list_end = sent_body.windows(12).rposition(|end| end == b"],\"model\":\"m").unwrap_or(sent_body.len() - 2);
         prop_assert_eq!(&next_body[..list_end], &sent_body[..list_end]);
         Ok(())
@@ -368,13 +370,13 @@ fn hostile_text_takes_linear_time() {
             let start = processor_ms();
             let _ = after(&before, mode);
             let took = processor_ms() - start;
-            // Above the 100 ms a MB of a free core: other work slows a processor, too.
+            // The limit is above the 100 ms per MB of an idle core, because other load also slows a CPU.
             assert!(took < 2_000, "{seed} {mode:?} {took} ms");
         }
     }
 }
 
-/// Processor time of this thread: a test shares its core with others.
+/// The CPU time of this thread, because a test shares its core with others.
 fn processor_ms() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     now.tv_sec * 1_000 + now.tv_nsec / 1_000_000

@@ -1,12 +1,13 @@
-//! Spans of prose that survive every engine byte by byte: code, addresses, paths, numbers, quoted strings, lines that tell an error.
+//! Finds the spans of prose that every engine must keep byte by byte: code, addresses, paths, numbers, quoted strings,
+//! error lines.
 //!
-//! One pass over the lines, with no look back. Where in doubt a word is protected.
+//! It reads the lines once, without backtracking. In doubt a word is protected.
 
 use std::ops::Range;
 
 use crate::lines::is_error;
 
-/// The spans of `text` that must survive, in order and apart from each other.
+/// The spans of `text` that must remain, in order and without overlap.
 pub(crate) fn spans(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut is_fenced = false;
@@ -27,7 +28,7 @@ pub(crate) fn spans(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Lines that open or close a block of code. One more or one fewer, and all that follows is code where it was prose.
+/// The number of lines that open or close a code block. If it changes, the following prose and code are exchanged.
 pub(crate) fn fences(text: &str) -> usize {
     text.lines().filter(|line| is_fence(line)).count()
 }
@@ -40,15 +41,16 @@ fn is_indented(line: &str) -> bool {
     line.starts_with("    ") || line.starts_with('\t')
 }
 
-/// Markup whose parts hang together: headings, rows of tables, tags, JSON.
+/// Whether the line is markup whose parts belong together: headings, table rows, tags, JSON.
 fn is_structure(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with(['#', '|', '<', '{', '}', '[', ']', '>'])
 }
 
-/// Quoted strings, inline code and telling words of one line.
+/// Adds the quoted strings, inline code and significant words of one line.
 fn line_spans(line: &str, offset: usize, found: &mut Vec<Range<usize>>) {
-    // Once a closing quote is not found, it is not looked for again: a line of opening ones takes linear time.
+    // Closing quotes that were not found once are not searched again, so that a line of opening quotes takes linear
+    // time.
     let mut missing: Vec<char> = Vec::new();
     let mut at = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
@@ -69,7 +71,7 @@ fn line_spans(line: &str, offset: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Bytes of the quoted string that `rest` begins with. An apostrophe opens none.
+/// The length in bytes of the quoted string at the start of `rest`. An apostrophe does not open one.
 fn quoted(rest: &str, first: char, missing: &mut Vec<char>) -> Option<usize> {
     let close = match first {
         '"' | '`' => first,
@@ -89,7 +91,7 @@ fn quoted(rest: &str, first: char, missing: &mut Vec<char>) -> Option<usize> {
     length.map(|length| first.len_utf8() + length + close.len_utf8())
 }
 
-/// Up to the next white space or quote; scripts without spaces are cut where they meet other characters.
+/// The length up to the next white space or quote. Scripts without spaces are cut where other characters begin.
 fn word_length(rest: &str, first: char) -> usize {
     let is_wide = |c: char| c >= '\u{2e80}';
     let wide = is_wide(first);
@@ -97,7 +99,7 @@ fn word_length(rest: &str, first: char) -> usize {
     rest.char_indices().find(ends).map_or(rest.len(), |(at, _)| at)
 }
 
-/// Whether a word says something that no other word can say: digits, signs of code and paths, inner capitals.
+/// Whether a word cannot be replaced by another: it has digits, characters of code or paths, or capitals inside.
 pub(crate) fn is_telling(word: &str) -> bool {
     let mut lower = false;
     let mut upper_run = 0;

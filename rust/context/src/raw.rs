@@ -1,21 +1,22 @@
-//! Outputs as they were before the engine rtk made them shorter, for the caller to keep: the shorter text names them.
+//! The original of output that the rtk engine has shortened, for the caller to store. The shorter text refers to it.
 
 use ring::digest::{digest, SHA256};
 
-/// Bytes of a digest that make an id.
+/// The number of digest bytes in an id.
 const ID_BYTES: usize = 16;
 
-/// An output that was made shorter, as it came.
+/// The original of a shortened output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawOutput {
-    /// As the shorter text names it. The same output has the same id in every turn, so that the text of a turn stays as it was.
+    /// The id that the shorter text uses. The same output has the same id in every turn, so that the text of a turn
+    /// does not change.
     pub id: String,
-    /// The command that was run; empty where it is not known.
+    /// The command that was run; empty if unknown.
     pub command: String,
     pub text: String,
 }
 
-/// The id of an output: hex of a digest of its text.
+/// The id of an output: a digest of its text in hexadecimal.
 pub(crate) fn id_of(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
     fairlead_core::hex(&digest.as_ref()[..ID_BYTES])

@@ -1,11 +1,12 @@
-//! Texts that went out in earlier turns of a session, which go out again byte by byte, so that a provider's prompt cache stays warm.
+//! Texts that were sent in earlier turns of a session. They are sent again byte by byte, so that the provider's prompt
+//! cache can be used.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::conversation::{Conversation, Piece};
 
-/// The texts that a session sent last. The caller keeps one for each session, and hands it in with the next turn.
+/// The texts that a session sent last. The caller stores one for each session, and passes it in with the next turn.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
     pieces: Vec<FrozenPiece>,
@@ -13,20 +14,20 @@ pub struct Session {
 
 #[derive(Debug, Clone)]
 struct FrozenPiece {
-    /// Of the text as the caller sent it, with its role and turn.
+    /// The hash of the text as the caller sent it, with its role and turn.
     hash: u64,
     bytes: usize,
-    /// The text that went out instead; `None` when it went out as it came.
+    /// The text that was sent instead; `None` if it was sent unchanged.
     text: Option<Arc<str>>,
 }
 
 impl Session {
-    /// Bytes of the texts that are kept.
+    /// The size of the stored texts in bytes.
     pub fn bytes(&self) -> usize {
         self.pieces.iter().filter_map(|piece| piece.text.as_ref()).map(|text| text.len()).sum()
     }
 
-    /// Freezes the texts of the conversation that this session sent before: those up to the first that differs.
+    /// Freezes the texts of the conversation that this session sent before, up to the first one that differs.
     pub(crate) fn freeze(&self, conversation: &mut Conversation<'_>) -> usize {
         let mut count = 0;
         for (piece, frozen) in conversation.pieces.iter_mut().zip(&self.pieces) {
@@ -42,7 +43,7 @@ impl Session {
         count
     }
 
-    /// The session after a turn. Both are conversations of one body, before and after the engines.
+    /// The session after a turn. Both arguments are the conversation of one body, before and after the engines.
     pub(crate) fn after(before: &[Piece<'_>], after: &[Piece<'_>]) -> Self {
         let frozen = |(before, after): (&Piece<'_>, &Piece<'_>)| FrozenPiece {
             hash: hash_of(before),

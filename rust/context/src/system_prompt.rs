@@ -1,7 +1,7 @@
-//! The operator's text before and after what a caller tells the model about its part, in each dialect.
+//! Adds the operator's text before and after the caller's system prompt, in each dialect.
 //!
-//! The text is the same in every request, so a provider's prompt cache stays warm from turn to turn; a change of the
-//! setting makes every cached prefix cold, once.
+//! The text is the same in every request, so a provider's prompt cache stays valid between turns. A change of the
+//! setting invalidates every cached prefix once.
 
 use fairlead_core::json::Kind;
 use fairlead_core::{Dialect, SystemPrompt};
@@ -9,7 +9,7 @@ use fairlead_core::{Dialect, SystemPrompt};
 use crate::edit::{string, Edits};
 use crate::tape::Tape;
 
-/// The body with the operator's text; `None` where nothing is added, or the body is none that the dialect knows.
+/// The body with the operator's text; `None` if nothing is added, or if the body is not one of the dialect.
 pub fn add_system_prompt(dialect: Dialect, body: &[u8], prompt: &SystemPrompt) -> Option<Vec<u8>> {
     if prompt.is_empty() {
         return None;
@@ -25,7 +25,7 @@ pub fn add_system_prompt(dialect: Dialect, body: &[u8], prompt: &SystemPrompt) -
     edits.apply(body)
 }
 
-/// Messages of their own: one before all, one behind the caller's first system messages.
+/// Adds separate messages: one at the beginning, and one after the caller's first system messages.
 fn chat(tape: &Tape<'_>, prompt: &SystemPrompt, edits: &mut Edits) -> Option<()> {
     let messages = tape.member(0, "messages").filter(|list| tape.kind(*list) == Some(Kind::Array))?;
     let is_system =
@@ -49,7 +49,7 @@ fn chat(tape: &Tape<'_>, prompt: &SystemPrompt, edits: &mut Edits) -> Option<()>
     Some(())
 }
 
-/// A member that is a text, or a list of blocks of text.
+/// Extends a member that is a text, or a list of text blocks.
 fn texts(tape: &Tape<'_>, name: &str, prompt: &SystemPrompt, edits: &mut Edits) {
     let member = tape.member(0, name).filter(|index| tape.kind(*index) != Some(Kind::Null));
     let Some(member) = member else {
@@ -78,7 +78,7 @@ fn gemini(tape: &Tape<'_>, prompt: &SystemPrompt, edits: &mut Edits) {
     }
 }
 
-/// Puts an element before all of a list and one behind all of it.
+/// Adds an element at the beginning and one at the end of a list.
 fn around(tape: &Tape<'_>, list: usize, prompt: &SystemPrompt, element: impl Fn(&str) -> String, edits: &mut Edits) {
     let last = tape.elements(list).last();
     let mut before = if prompt.prefix.is_empty() { String::new() } else { element(&prompt.prefix) };

@@ -1,18 +1,19 @@
-//! A JSON text as a flat list of where its values lie, made in one pass. Values that are not asked for cost no more than their bytes.
+//! A JSON text as a flat list of the positions of its values, built in one pass. Values that are not read cost nothing
+//! but the scan.
 
 use std::borrow::Cow;
 
 use fairlead_core::json::{self, JsonFault, Kind, Value, MAX_DEPTH};
 
-/// One value and how to step over it.
+/// One value, and the next node after it.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     value: Value,
-    /// Index of the first node after this value and all that lies in it.
+    /// The index of the first node after this value and everything in it.
     next: usize,
 }
 
-/// The values of one JSON text in order. Keys of objects are nodes, too. Index 0 is the whole.
+/// The values of one JSON text in order. The keys of objects are nodes too. Index 0 is the whole text.
 #[derive(Debug)]
 pub(crate) struct Tape<'a> {
     bytes: &'a [u8],
@@ -20,7 +21,7 @@ pub(crate) struct Tape<'a> {
 }
 
 impl<'a> Tape<'a> {
-    /// Reads a text of any kind.
+    /// Reads JSON text of any kind.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, JsonFault> {
         json::validate(bytes, MAX_DEPTH)?;
         let mut tape = Self { bytes, nodes: Vec::with_capacity(bytes.len() / 64 + 8) };
@@ -88,7 +89,7 @@ impl<'a> Tape<'a> {
         self.nodes.get(index).map(|node| node.value)
     }
 
-    /// The bytes of a value as they came.
+    /// The original bytes of a value.
     pub(crate) fn raw(&self, index: usize) -> &'a [u8] {
         self.value(index).and_then(|value| self.bytes.get(value.span())).unwrap_or_default()
     }
@@ -98,7 +99,8 @@ impl<'a> Tape<'a> {
         json::as_str(self.bytes, self.value(index)?)
     }
 
-    /// Indices of the elements of an array, or of keys and values of an object in turn; none for the rest.
+    /// The indices of the elements of an array, or of the alternating keys and values of an object. Empty for other
+    /// kinds.
     pub(crate) fn children(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let end = self.nodes.get(index).map_or(0, |node| node.next);
         let mut at = index + 1;
@@ -111,7 +113,7 @@ impl<'a> Tape<'a> {
         })
     }
 
-    /// Keys of an object, each with the index of its value.
+    /// The keys of an object, each with the index of its value.
     pub(crate) fn members(&self, index: usize) -> impl Iterator<Item = (Cow<'a, str>, usize)> + '_ {
         let is_object = self.kind(index) == Some(Kind::Object);
         let keys = self.children(if is_object { index } else { usize::MAX - 1 }).step_by(2);
@@ -134,7 +136,7 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// Offset after the closing quote; `start` is the opening one.
+/// The offset after the closing quote. `start` is the opening quote.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {

@@ -1,8 +1,8 @@
-//! How requests that say how to think are rewritten: what they say goes, or another budget stands in its place.
+//! Rewrites the reasoning settings of requests: removes them, or replaces the budget.
 //!
-//! Only what a request says is rewritten. One that says nothing, or that switches thinking off, stays as it is: a model
-//! that cannot think would refuse what it did not ask for. Words for a server's chat template stay, too (spec 1, reasoning
-//! control, rule 4).
+//! Only existing settings are rewritten. A request without any, or one that switches reasoning off, is unchanged,
+//! because a model without reasoning would reject them. Parameters for a server's chat template are also unchanged
+//! (spec 1, reasoning control, rule 4).
 
 use fairlead_core::json::{self, Kind};
 use fairlead_core::{Dialect, ThinkingBudget};
@@ -10,18 +10,18 @@ use fairlead_core::{Dialect, ThinkingBudget};
 use crate::edit::{string, Edits};
 use crate::tape::Tape;
 
-/// The least that a budget of Anthropic's may be, tokens.
+/// The smallest budget that Anthropic accepts, in tokens.
 const LEAST_BUDGET: u64 = 1_024;
-/// Budgets up to these are the efforts of dialects that have words for them, tokens.
+/// The largest budget of each effort level, in tokens, for dialects with effort levels.
 const EFFORTS: [(u64, &str); 4] = [(0, "none"), (512, "minimal"), (2_048, "low"), (12_288, "medium")];
-/// Budgets by how much is asked, tokens: see [`adaptive`].
+/// The adaptive budgets, in tokens: see [`adaptive`].
 const STEPS: [u64; 4] = [1_024, 4_096, 12_288, 24_576];
-/// More messages than these are a long conversation.
+/// A conversation with more messages counts as long.
 const MANY_MESSAGES: usize = 10;
-/// A longer last text asks for much, bytes.
+/// A last text of more bytes counts as long.
 const LONG_TEXT_BYTES: usize = 2_000;
 
-/// The body with thinking as the operator has it; `None` where nothing changes.
+/// The body with the operator's reasoning setting; `None` if nothing changes.
 pub fn rewrite_thinking(dialect: Dialect, body: &[u8], mode: ThinkingBudget) -> Option<Vec<u8>> {
     if mode == ThinkingBudget::Passthrough {
         return None;
@@ -46,7 +46,7 @@ pub fn rewrite_thinking(dialect: Dialect, body: &[u8], mode: ThinkingBudget) -> 
     rewriter.edits.apply(body)
 }
 
-/// A budget by what is asked: one step each for a long conversation, for tools, and for a long last text.
+/// The adaptive budget: one step more for a long conversation, for tools, and for a long last text.
 fn adaptive(dialect: Dialect, tape: &Tape<'_>) -> u64 {
     let list = match dialect {
         Dialect::Openai | Dialect::Anthropic => "messages",
@@ -61,20 +61,20 @@ fn adaptive(dialect: Dialect, tape: &Tape<'_>) -> u64 {
     STEPS[usize::from(count > MANY_MESSAGES) + usize::from(has_tools) + usize::from(is_long)]
 }
 
-/// The word for a budget where a dialect has words.
+/// The effort level for a budget.
 fn effort_of(budget: u64) -> &'static str {
     EFFORTS.iter().find(|(most, _)| budget <= *most).map_or("high", |(_, word)| word)
 }
 
 struct Rewriter<'t, 'a> {
     tape: &'t Tape<'a>,
-    /// Tokens; `None`: what is said goes.
+    /// In tokens. `None` removes the settings.
     budget: Option<u64>,
     edits: Edits,
 }
 
 impl Rewriter<'_, '_> {
-    /// A member that is a word for how much to think.
+    /// Rewrites a member that is an effort level.
     fn effort(&mut self, object: usize, name: &str) {
         let Some(member) = self.tape.member(object, name) else { return };
         match (self.budget, self.tape.text(member).as_deref()) {
@@ -84,7 +84,7 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    /// The object `reasoning`: an effort or a number of tokens, beside what shall be shown of it.
+    /// Rewrites the object `reasoning`, which has an effort or a number of tokens, and display options.
     fn reasoning(&mut self, object: usize) {
         let Some(reasoning) = self.tape.member(object, "reasoning") else { return };
         if self.tape.member_text(reasoning, "effort").as_deref() == Some("none") {
@@ -118,12 +118,12 @@ impl Rewriter<'_, '_> {
                     self.edits.replace(self.tape, tokens, budget.to_string());
                 }
             }
-            // A model that decides by itself goes by the effort.
+            // A model with adaptive reasoning uses the effort.
             (Some(_), Some(_)) => {}
         }
     }
 
-    /// Words of Anthropic's: it knows neither `none` nor `minimal`.
+    /// Rewrites Anthropic's effort, which has neither `none` nor `minimal`.
     fn anthropic_effort(&mut self, config: usize) {
         let Some(effort) = self.tape.member(config, "effort") else { return };
         match self.budget {

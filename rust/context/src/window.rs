@@ -1,7 +1,8 @@
-//! A conversation that is too long for its model: the oldest messages go until the rest fits, and a marker says so.
+//! Shortens a conversation that is too long for its model: removes the oldest messages until the rest fits, and inserts
+//! a marker.
 //!
-//! System messages stay, and so does everything from the last message of the user on. A call of a tool and its result go or
-//! stay together. What is left out makes a provider's cached prefix cold.
+//! System messages stay, and so does everything from the last user message on. A tool call and its result are removed
+//! or kept together. Removing messages invalidates the provider's cached prefix.
 
 use fairlead_core::json::Kind;
 use fairlead_core::Dialect;
@@ -10,15 +11,15 @@ use fairlead_dialect::estimate_tokens;
 use crate::edit::string;
 use crate::tape::Tape;
 
-/// A body after its oldest messages were left out.
+/// A body after its oldest messages were removed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trimmed {
     pub body: Vec<u8>,
-    /// Messages that were left out.
+    /// The number of removed messages.
     pub left_out: usize,
 }
 
-/// Leaves out oldest messages until the body has about `most` tokens; `None` where that cannot be done.
+/// Removes the oldest messages until the body has about `most` tokens; `None` if that is not possible.
 pub fn trim_window(dialect: Dialect, body: &[u8], most: u64) -> Option<Trimmed> {
     let tape = Tape::read(body).ok()?;
     let name = match dialect {
@@ -31,7 +32,7 @@ pub fn trim_window(dialect: Dialect, body: &[u8], most: u64) -> Option<Trimmed> 
     let first = messages.iter().position(|message| !is_system(&tape, *message))?;
     let begins: Vec<usize> =
         (first + 1..messages.len()).filter(|at| begins_turn(dialect, &tape, messages[*at])).collect();
-    // The fewest that are enough: bodies shrink with each beginning, so the first that fits is looked for by halves.
+    // Finds the smallest sufficient number by binary search, because the body shrinks with each later beginning.
     let fits = |at: usize| {
         let shorter = without(&tape, list, &messages, first..at, dialect)?;
         let tokens = estimate_tokens(dialect, &shorter).ok()?;
@@ -46,7 +47,7 @@ fn is_system(tape: &Tape<'_>, message: usize) -> bool {
     matches!(tape.member_text(message, "role").as_deref(), Some("system" | "developer"))
 }
 
-/// Whether a conversation may begin here: a message of the user that is no result of a tool.
+/// Whether a conversation may begin here: at a user message that is not a tool result.
 fn begins_turn(dialect: Dialect, tape: &Tape<'_>, message: usize) -> bool {
     if tape.member_text(message, "role").as_deref() != Some("user") {
         return false;

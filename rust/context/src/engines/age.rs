@@ -1,5 +1,6 @@
-//! Results of older turns, shorter by what they are: a file by its definitions, hits of a search by their files, output of a shell by its
-//! beginning and end, JSON by its first rows. Errors stay, and lines with rare words of the people's own.
+//! Shortens the results of older turns by their kind: a file to its definitions, search results to their files, shell
+//! output to its beginning and end, JSON to its first rows. Error lines stay, and so do lines with rare words that the
+//! user wrote.
 
 use std::collections::HashSet;
 
@@ -10,10 +11,10 @@ use crate::{lines, marker};
 
 use super::{is_file, Context, Proposal};
 
-/// Shorter results stay.
+/// Shorter results are not changed.
 const MIN_LINES: usize = 12;
 
-/// The kind of a tool's result, which decides which of its lines say most.
+/// The kind of a tool result, which determines its most important lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strategy {
     File,
@@ -76,7 +77,7 @@ fn chosen(strategy: Strategy, lines: &[&str]) -> Vec<bool> {
     lines.iter().enumerate().map(keep).collect()
 }
 
-/// Whether a line of a file names something that other files use.
+/// Whether a line of a file defines something that other files use.
 fn is_definition(line: &str) -> bool {
     const OPENINGS: [&str; 17] = [
         "pub ",

@@ -1,4 +1,4 @@
-//! Prose without phrases that say nothing: greetings, hedges, long connectives. What they are is in the rule packs.
+//! Removes phrases without content from prose: greetings, hedges, long connectives. The rule packs list them.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::lite::tidied;
 use super::pack::{bare, pack_of, Pack, Rule};
 use super::{each, prose_pack, Context, Proposal};
 
-/// Passes over a text: a phrase that goes may bring two words together that are a phrase themselves.
+/// The maximum number of passes over a text. Removing a phrase may form another one.
 const PASSES: usize = 4;
 
 pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
@@ -20,7 +20,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
     })
 }
 
-/// The text after as many passes as change it; `None` when none does, or when it does not come to rest.
+/// The text after as many passes as change it; `None` if nothing changes, or if it still changes after the last pass.
 pub(super) fn settled(text: &str, pack: &Pack) -> Option<String> {
     let mut text = shortened(text, pack)?;
     for _ in 1..PASSES {
@@ -32,12 +32,12 @@ pub(super) fn settled(text: &str, pack: &Pack) -> Option<String> {
     None
 }
 
-/// Whether a second look at the text would change nothing: it is of the same language still.
+/// Whether another run would change nothing, because the text is still recognized as the same language.
 pub(super) fn is_settled(text: &str, pack: &Pack) -> bool {
     pack_of(text).is_none_or(|again| std::ptr::eq(again, pack))
 }
 
-/// One pass; `None` when nothing goes.
+/// One pass; `None` if nothing is removed.
 fn shortened(text: &str, pack: &Pack) -> Option<String> {
     let mut edits: Vec<Edit<'_>> = Vec::new();
     let mut start = 0;
@@ -55,7 +55,7 @@ fn shortened(text: &str, pack: &Pack) -> Option<String> {
     (shorter.len() < text.len()).then_some(shorter)
 }
 
-/// Bytes of a text and what stands for them.
+/// A byte range of a text and its replacement.
 type Edit<'p> = (Range<usize>, &'p str);
 
 fn words<'p>(text: &str, range: Range<usize>, pack: &'p Pack, edits: &mut Vec<Edit<'p>>) {
@@ -77,7 +77,7 @@ fn words<'p>(text: &str, range: Range<usize>, pack: &'p Pack, edits: &mut Vec<Ed
     }
 }
 
-/// Words without the punctuation around them, as offsets in `text`.
+/// The words without the punctuation around them, as offsets in `text`.
 fn word_spans(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut at = range.start;
@@ -97,7 +97,7 @@ fn word_spans(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     spans
 }
 
-/// Whether the rule's words stand here with nothing but a space, or a comma and a space, between them.
+/// Whether the rule's words are here, separated only by a space, or by a comma and a space.
 fn fits(rule: &Rule, text: &str, found: &[Range<usize>], lower: &[String]) -> bool {
     let count = rule.words.len();
     lower.len() >= count
@@ -105,7 +105,8 @@ fn fits(rule: &Rule, text: &str, found: &[Range<usize>], lower: &[String]) -> bo
         && found[..count].windows(2).all(|pair| matches!(&text[pair[0].end..pair[1].start], " " | ", "))
 }
 
-/// The span that goes with a phrase: a comma and the space after it; before the end of a sentence, the space before it.
+/// The range to remove with a phrase: also a comma and the space after it, or before the end of a sentence the space
+/// before it.
 fn extent(text: &str, phrase: Range<usize>, rule: &Rule) -> Range<usize> {
     if !rule.replacement.is_empty() {
         return phrase;
@@ -147,7 +148,7 @@ fn applied(text: &str, edits: &[Edit<'_>]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for (range, replacement) in edits {
-        // The space before one phrase may be the space after another.
+        // Two phrases may share the space between them.
         if range.start > at {
             out.push_str(&text[at..range.start]);
         }

@@ -1,5 +1,5 @@
-//! JSON in results: lists of objects with the same keys as `{"columns":[...],"rows":[[...],...]}`, white space between values left out.
-//! Values are copied byte by byte.
+//! Compacts JSON in tool results: lists of objects with the same keys become `{"columns":[...],"rows":[[...],...]}`,
+//! and white space between values is removed. Values are copied byte by byte.
 
 use fairlead_core::json::Kind;
 
@@ -8,7 +8,7 @@ use crate::tape::Tape;
 
 use super::{each, is_file, Context, Proposal};
 
-/// Shorter lists gain nothing.
+/// Shorter lists would gain nothing.
 const ROWS_MIN: usize = 4;
 
 pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
@@ -24,7 +24,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
     })
 }
 
-/// Nested values below this depth are copied; recursion goes no deeper.
+/// Values nested deeper are copied unchanged, which limits the recursion.
 const DEPTH_MAX: usize = 16;
 
 fn write(tape: &Tape<'_>, index: usize, out: &mut Vec<u8>, depth: usize) {
@@ -66,7 +66,7 @@ fn list(
     out.push(brackets[1]);
 }
 
-/// Indices of the keys of the first row, when all rows are objects with these keys in this order, each once.
+/// The indices of the keys of the first row, if all rows are objects with exactly these keys in this order.
 fn columns(tape: &Tape<'_>, list: usize) -> Option<Vec<usize>> {
     let mut rows = tape.elements(list);
     let first = rows.next()?;

@@ -1,4 +1,4 @@
-//! Runs of lines that an earlier result has, too: the second reading of a file, the next run of the same tests.
+//! Replaces runs of lines that an earlier result also has: a file that is read twice, or another run of the same tests.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,12 +8,12 @@ use crate::marker;
 
 use super::{Context, Proposal};
 
-/// Lines that a run must have before it is looked for.
+/// The number of lines of a run before it is looked up.
 const WINDOW: usize = 6;
-/// Bytes that a run must have, so that its note is far shorter.
+/// The minimum number of bytes of a run, so that its note is much shorter.
 const RUN_MIN_BYTES: usize = 240;
 
-/// Where lines were first seen: index of the piece, and of the line in it.
+/// The first occurrence of lines: the index of the piece, and of the line in it.
 type Place = (usize, usize);
 
 pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
@@ -28,7 +28,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
         if !piece.frozen {
             if let Some(text) = without_repeats(index, &lines, &hashes, &windows) {
                 proposals.push(Proposal { piece: index, text, raw_id: None });
-                // A run that is a note from now on is nothing to point to.
+                // Later runs cannot refer to lines that are replaced by a note.
                 continue;
             }
         }
@@ -69,7 +69,7 @@ fn without_repeats(index: usize, lines: &[Vec<&str>], hashes: &[u64], windows: &
             is_shorter = true;
             at += run;
         } else {
-            // Lines of a run that is too short to replace are passed at once, so that no line is compared twice.
+            // The lines of a run that is too short are skipped at once, so that no line is compared twice.
             let passed = run.max(1);
             out.push_str(&own[at..at + passed].join("\n"));
             at += passed;

@@ -1,4 +1,4 @@
-//! White space at the ends of lines, wide padding of tables, long rules, more than one empty line, texts that came before, data URLs in texts.
+//! Removes trailing white space, wide table padding, long rules, repeated empty lines, repeated texts, and data URLs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,9 +7,9 @@ use crate::marker;
 
 use super::{is_excerpt, is_file, Context, Proposal};
 
-/// A repeated text must be longer than the note that stands for it.
+/// A repeated text must be longer than the note that replaces it.
 const REPEAT_MIN_BYTES: usize = 160;
-/// Data URLs up to this length stay.
+/// Data URLs up to this length are not changed.
 const DATA_MIN_BYTES: usize = 256;
 
 pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
@@ -25,8 +25,8 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         .collect()
 }
 
-/// Which pieces say what an earlier one says. What is compared are the texts that would go out: those that differ in white space alone
-/// are one.
+/// Which pieces repeat an earlier one. The texts to be sent are compared, so texts that differ only in white space are
+/// equal.
 fn repeats(pieces: &[Piece<'_>], written: &[Option<String>]) -> Vec<bool> {
     let texts: Vec<(Role, &str)> = pieces
         .iter()
@@ -35,7 +35,7 @@ fn repeats(pieces: &[Piece<'_>], written: &[Option<String>]) -> Vec<bool> {
         .collect();
     let may_repeat =
         |(role, text): &(Role, &str)| matches!(role, Role::System | Role::Tool) && text.len() >= REPEAT_MIN_BYTES;
-    // A text is read only where another one has its length.
+    // A text is compared only if another one has the same length.
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     for (_, text) in texts.iter().filter(|text| may_repeat(text)) {
         *lengths.entry(text.len()).or_default() += 1;
@@ -49,7 +49,7 @@ fn repeats(pieces: &[Piece<'_>], written: &[Option<String>]) -> Vec<bool> {
     is_repeat
 }
 
-/// The text of a piece without what nobody reads; `None` when it has nothing of the kind.
+/// The text of a piece without invisible content; `None` if there is none.
 fn lightened(piece: &Piece<'_>) -> Option<String> {
     let tidy = if is_file(piece) { None } else { tidied(&piece.text) };
     let text = tidy.as_deref().unwrap_or(&piece.text);
@@ -59,7 +59,7 @@ fn lightened(piece: &Piece<'_>) -> Option<String> {
     without_data(text).or(tidy)
 }
 
-/// The text without white space that nobody sees; `None` when it has none. Fenced code stays as it is.
+/// The text without invisible white space; `None` if there is none. Fenced code is not changed.
 pub(super) fn tidied(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;
@@ -87,18 +87,18 @@ pub(super) fn tidied(text: &str) -> Option<String> {
     (out.len() < text.len()).then_some(out)
 }
 
-/// Padding from this width on becomes [`SHORT`] characters, and so does a rule of one sign.
+/// Padding of at least this width is shortened to [`SHORT`] characters, and so is a rule of one character.
 const WIDE: usize = 8;
 const SHORT: usize = 2;
 
-/// The text with narrow padding between columns and short rules; `None` when none is wide. Indentation stays.
+/// The text with narrow padding between columns and short rules; `None` if nothing is wide. Indentation is not changed.
 fn narrowed(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = String::new();
     let (mut from, mut at) = (0, 0);
     let mut is_indentation = true;
     while let Some(&byte) = bytes.get(at) {
-        // The two rules that are drawn have three bytes.
+        // The two box-drawing characters of rules have three bytes.
         let width = if matches!(bytes.get(at..at + 3), Some([0xe2, 0x94, 0x80 | 0x81])) { 3 } else { 1 };
         let may_be_wide = width == 3 || matches!(byte, b'-' | b'=' | b'*' | b'_') || (byte == b' ' && !is_indentation);
         is_indentation = byte == b'\n' || (is_indentation && byte == b' ');
@@ -117,7 +117,7 @@ fn narrowed(text: &str) -> Option<String> {
     (from > 0).then(|| out + &text[from..])
 }
 
-/// The text with a note for each long data URL.
+/// The text with a note in place of each long data URL.
 fn without_data(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut from = 0;

@@ -1,8 +1,9 @@
-//! The engines. Each proposes new texts for pieces of a conversation; `compress` judges every proposal and takes it or leaves it.
+//! The engines. Each proposes new texts for pieces of a conversation. `compress` checks every proposal and accepts or
+//! rejects it.
 //!
-//! `lite` (white space, repeated texts, data URLs), `columnar` (JSON rows as a table), `caveman` (words that say nothing, with `pack`: lists of
-//! them by language), `score` (words of little weight), `age` (results of older turns), `dedup` (lines that an earlier result has), `rtk`
-//! (outputs by their command).
+//! `lite` (white space, repeated texts, data URLs), `columnar` (JSON rows as a table), `caveman` (words without
+//! content, listed by language in `pack`), `score` (words of little weight), `age` (results of older turns), `dedup`
+//! (lines that an earlier result also has), `rtk` (output by command).
 
 mod age;
 mod caveman;
@@ -25,43 +26,43 @@ pub(crate) struct Proposal {
     /// Index of the piece.
     pub(crate) piece: usize,
     pub(crate) text: String,
-    /// The id under which the text names the piece as it came.
+    /// The id by which the text refers to the original piece.
     pub(crate) raw_id: Option<String>,
 }
 
-/// What an engine may leave out, and so what is checked after it.
+/// What an engine may remove, which determines the check after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// White space, or what an earlier piece of the conversation says.
+    /// White space, or the content of an earlier piece of the conversation.
     Nothing,
-    /// Words of prose; every protected span survives.
+    /// Words of prose. Every protected span must remain.
     Words,
-    /// Lines of a tool's result; lines that tell an error survive, and those that are kept are whole.
+    /// Lines of a tool result. Error lines must remain, and remaining lines must be complete.
     Lines,
 }
 
-/// The input of an engine beside the pieces.
+/// The input of an engine other than the pieces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) level: Level,
     pub(crate) filters: Option<&'a Filters>,
-    /// Languages in which words may go; empty: all.
+    /// The languages in which words may be removed. Empty means all.
     pub(crate) languages: &'a [String],
-    /// Whether outputs are named as they came.
+    /// Whether the new text refers to the original output.
     pub(crate) keeps_raw: bool,
-    /// The run of a stage in which this one worked last, in an earlier pass; `None` in its first.
+    /// The stage's last run in an earlier pass; `None` in its first.
     pub(crate) ran_at: Option<usize>,
 }
 
 impl Context<'_> {
-    /// Whether a piece has a text that this stage did not see, nor write itself.
+    /// Whether a piece has a text that this stage has neither seen nor written.
     pub(crate) fn is_new(&self, piece: &Piece<'_>) -> bool {
         self.ran_at.is_none_or(|run| piece.changed_at > run)
     }
 }
 
-/// One engine. It is stable when a piece's new text depends on that piece and earlier ones only, so that the beginning of a
-/// conversation is written in the same way in each turn. It finds nothing more in what it wrote itself.
+/// One engine. It is stable if the new text of a piece depends only on that piece and earlier ones, so that the
+/// beginning of a conversation is written identically in each turn. An engine must find nothing more in its own output.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) id: &'static str,
@@ -70,7 +71,7 @@ pub(crate) struct Engine {
     pub(crate) propose: fn(&[Piece<'_>], &Context<'_>) -> Vec<Proposal>,
 }
 
-/// Ids of all engines, for lists of what there is.
+/// The ids of all engines.
 pub fn engine_ids() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().map(|engine| engine.id)
 }
@@ -85,7 +86,7 @@ pub(crate) const ENGINES: [Engine; 7] = [
     Engine { id: "session-dedup", loss: Loss::Nothing, is_stable: true, propose: dedup::propose },
 ];
 
-/// Proposals of an engine that writes each piece by itself; `None` leaves a piece as it is.
+/// The proposals of an engine that rewrites each piece separately. `None` leaves a piece unchanged.
 fn each<'p>(
     pieces: &'p [Piece<'p>],
     context: &Context<'_>,
@@ -95,7 +96,7 @@ fn each<'p>(
     free.filter_map(|(index, piece)| Some(Proposal { piece: index, text: write(piece)?, raw_id: None })).collect()
 }
 
-/// The pack for what a person or a model wrote, long enough that words can be spared; `None` for all else.
+/// The rule pack for text that a user or model wrote and that is long enough to shorten; `None` for other pieces.
 fn prose_pack(piece: &Piece<'_>) -> Option<&'static Pack> {
     const MIN_BYTES: usize = 50;
     let is_prose = matches!(piece.role, Role::User | Role::Assistant) && piece.text.len() >= MIN_BYTES;
@@ -106,7 +107,7 @@ fn prose_pack(piece: &Piece<'_>) -> Option<&'static Pack> {
     }
 }
 
-/// Whether a piece shows code or text of files, as hits of a search and differences do.
+/// Whether a piece is an excerpt of code or files, such as search results and diffs.
 fn is_excerpt(piece: &Piece<'_>) -> bool {
     let mut words = piece.command.as_deref().unwrap_or_default().split_whitespace();
     let is_git =
@@ -118,7 +119,7 @@ fn is_excerpt(piece: &Piece<'_>) -> bool {
     }
 }
 
-/// Whether a piece is the contents of a file, where every byte may count.
+/// Whether a piece is the content of a file, where every byte may matter.
 fn is_file(piece: &Piece<'_>) -> bool {
     const READERS: [&str; 12] =
         ["cat", "sed", "head", "tail", "read", "read_file", "view", "bat", "type", "less", "nl", "open"];

@@ -1,18 +1,19 @@
-//! Rule packs: for each language, phrases that say nothing and phrases that have a shorter form. They are data, in the folder `packs`.
+//! Rule packs: for each language, phrases without content and phrases with a shorter form. They are data files in the
+//! folder `packs`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// A pack as it is written.
+/// A pack as stored in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Source {
     language: String,
-    /// How much of the language the lists know: `complete` or `partial`.
+    /// How much of the language the lists cover: `complete` or `partial`.
     coverage: String,
-    /// Common words by which a text is told to be of this language.
+    /// Common words that identify the language.
     signs: Vec<String>,
     drop: Vec<String>,
     #[serde(default)]
@@ -22,28 +23,29 @@ struct Source {
     light: Vec<String>,
 }
 
-/// One phrase and what stands for it.
+/// One phrase and its replacement.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) words: Vec<String>,
     pub(crate) replacement: String,
 }
 
-/// A pack as it is searched: rules by their first word (or first character where words are not spaced), longest first.
+/// A pack prepared for the search: rules by their first word (or first character in a language without spaces), longest
+/// first.
 #[derive(Debug)]
 pub struct Pack {
     pub language: String,
-    /// `complete`, or `partial` for lists that are honest about what they lack.
+    /// `complete`, or `partial` if the lists do not cover the language.
     pub coverage: String,
     pub(crate) signs: HashSet<String>,
     pub(crate) rules: HashMap<String, Vec<Rule>>,
     pub(crate) light: HashSet<String>,
-    /// Words are not spaced: rules hold characters.
+    /// The language has no spaces, so rules consist of characters.
     pub(crate) is_unspaced: bool,
 }
 
 impl Pack {
-    /// Each phrase with what stands for it; empty where it goes.
+    /// Each phrase with its replacement; empty if the phrase is removed.
     pub fn rules(&self) -> impl Iterator<Item = (String, &str)> {
         let space = if self.is_unspaced { "" } else { " " };
         self.rules.values().flatten().map(move |rule| (rule.words.join(space), rule.replacement.as_str()))
@@ -64,7 +66,7 @@ static PACKS: LazyLock<Vec<Pack>> = LazyLock::new(|| {
     sources.iter().filter_map(|source| toml::from_str(source).ok()).map(built).collect()
 });
 
-/// Every pack, for lists of what there is.
+/// Every pack.
 pub fn packs() -> &'static [Pack] {
     &PACKS
 }
@@ -97,10 +99,10 @@ fn built(source: Source) -> Pack {
     }
 }
 
-/// Words that are looked at to tell a language.
+/// The number of words that are used to detect the language.
 const SAMPLE_WORDS: usize = 400;
 
-/// The pack of a text's language; `None` when no language is plain.
+/// The pack of a text's language; `None` if the language is not clear.
 pub(crate) fn pack_of(text: &str) -> Option<&'static Pack> {
     let is_kana = |c: char| ('\u{3040}'..='\u{30ff}').contains(&c);
     let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);

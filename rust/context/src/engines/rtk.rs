@@ -1,4 +1,4 @@
-//! Outputs of commands by the filter of their command, or by the makes of their lines where no filter knows the command.
+//! Shortens command output by the filter of its command, or by the shapes of its lines if no filter matches.
 
 use crate::conversation::{Piece, Role};
 use crate::level::Level;
@@ -24,7 +24,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         if piece.role != Role::Tool || piece.frozen || !is_new || marker::is_in(&piece.text) {
             continue;
         }
-        // A filter may know an output by its beginning, which colours are no part of.
+        // A filter may recognize output by its beginning, so terminal colours are removed first.
         let clean = lines::without_control(&piece.text);
         let command = piece.command.as_deref().unwrap_or_default();
         let own = context.filters.and_then(|filters| filters.of(command, &clean));

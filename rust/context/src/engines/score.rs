@@ -1,5 +1,5 @@
-//! Words of little weight, in prose that is older than the last two messages. A word's weight depends on the word alone, so that what is
-//! left would be kept again.
+//! Removes words of little weight from prose before the last two messages. The weight depends on the word alone, so the
+//! remaining words would remain again.
 
 use crate::conversation::{Piece, Role};
 use crate::level::Level;
@@ -10,7 +10,7 @@ use super::lite::tidied;
 use super::pack::{bare, Pack};
 use super::{each, prose_pack, Context, Proposal};
 
-/// Messages at the end that stay as they are.
+/// The number of final messages that are not changed.
 const VERBATIM_TURNS: usize = 2;
 
 pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Proposal> {
@@ -37,10 +37,10 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
     })
 }
 
-/// Passes over a text: words that come together may be a phrase of the rule pack.
+/// The maximum number of passes over a text. Words that become adjacent may form a phrase of the rule pack.
 const PASSES: usize = 4;
 
-/// One pass; `None` when nothing goes.
+/// One pass; `None` if nothing is removed.
 fn lighter(text: &str, pack: &Pack, threshold: f32) -> Option<String> {
     let weighed = weighed(text, pack, threshold);
     let settled = settled(&weighed, pack).unwrap_or(weighed);
@@ -65,7 +65,7 @@ fn weighed(text: &str, pack: &Pack, threshold: f32) -> String {
     out
 }
 
-/// How much a word says, from 0 to 1. Negations and words with punctuation are no light words in any pack.
+/// The weight of a word, from 0 to 1. No pack lists negations or words with punctuation as light.
 fn weight(word: &str, pack: &Pack) -> f32 {
     let inner = bare(word);
     if inner.len() < word.len() || inner.is_empty() {

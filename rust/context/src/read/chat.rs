@@ -1,4 +1,4 @@
-//! Bodies of OpenAI's chat completions.
+//! Reads bodies of OpenAI chat completions.
 
 use super::{command, Reader};
 

@@ -4,13 +4,13 @@ use fairlead_core::json::Kind;
 
 use crate::tape::Tape;
 
-/// Names under which tools of coding agents take a command.
+/// The argument names that coding agents use for a command.
 const COMMANDS: [&str; 4] = ["command", "cmd", "script", "code"];
-/// Names under which they take a file.
+/// The argument names that they use for a file.
 const FILES: [&str; 4] = ["file_path", "path", "filename", "uri"];
 
-/// The command of a call: a command line when its arguments hold one, else the tool's name with its file. `arguments` is
-/// the index of an object.
+/// The command of a tool call: the command line if the arguments have one, or else the name of the tool with its file.
+/// `arguments` is the index of an object.
 pub(super) fn of(tape: &Tape<'_>, name: &str, arguments: usize) -> String {
     for (key, value) in tape.members(arguments) {
         if COMMANDS.contains(&key.as_ref()) {
@@ -29,7 +29,7 @@ pub(super) fn of(tape: &Tape<'_>, name: &str, arguments: usize) -> String {
     format!("{} {file}", name.to_lowercase())
 }
 
-/// Arguments that are written as a JSON text in a string.
+/// For arguments that are JSON text inside a string.
 pub(super) fn of_text(name: &str, arguments: &str) -> String {
     match Tape::read(arguments.as_bytes()) {
         Ok(tape) => of(&tape, name, 0),
@@ -37,7 +37,7 @@ pub(super) fn of_text(name: &str, arguments: &str) -> String {
     }
 }
 
-/// The last command of a line that changes folders or sets variables first, without its pipes.
+/// The last command of a line that first changes directories or sets variables, without its pipes.
 fn command_line(text: &str) -> String {
     let last = text.rsplit("&&").next().unwrap_or(text).trim();
     let first = last.split('|').next().unwrap_or(last).trim();

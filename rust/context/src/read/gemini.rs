@@ -1,4 +1,4 @@
-//! Bodies of Gemini's `generateContent`. Calls are paired with results by name, for ids are optional there.
+//! Reads bodies of Gemini's `generateContent`. Calls are paired with results by name, because ids are optional there.
 
 use crate::conversation::Role;
 
@@ -15,7 +15,7 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) {
     for (turn, content) in tape.elements(contents).enumerate() {
         let role = reader.role(content);
         for part in tape.member(content, "parts").into_iter().flat_map(|parts| tape.elements(parts)) {
-            // A part that carries a thought is the model's own and is signed.
+            // A part with reasoning was written by the model and is signed.
             let is_signed = tape.member(part, "thoughtSignature").is_some() || tape.member(part, "thought").is_some();
             if let Some(text) = tape.member(part, "text").filter(|_| !is_signed) {
                 reader.push(text, role, turn, None);

@@ -1,4 +1,4 @@
-//! Bodies of Anthropic's messages.
+//! Reads bodies of Anthropic Messages.
 
 use fairlead_core::json::Kind;
 

@@ -1,4 +1,5 @@
-//! Bodies of the four dialects as conversations: `chat`, `messages`, `responses` and `gemini`, with `command` (what a tool call ran).
+//! Reads bodies of the four dialects as conversations: `chat`, `messages`, `responses` and `gemini`. `command` extracts
+//! the command of a tool call.
 
 mod chat;
 mod command;
@@ -14,7 +15,7 @@ use fairlead_core::Dialect;
 use crate::conversation::{Conversation, Piece, Role};
 use crate::tape::Tape;
 
-/// The reader of a body: its tape, and the conversation that it gathers.
+/// The reader of a body: its tape, and the conversation that it builds.
 #[derive(Debug)]
 struct Reader<'t, 'a> {
     tape: &'t Tape<'a>,
@@ -36,7 +37,7 @@ pub(crate) fn conversation<'a>(dialect: Dialect, tape: &Tape<'a>) -> Conversatio
 }
 
 impl Reader<'_, '_> {
-    /// Takes the text at `index`, if there is one.
+    /// Adds the text at `index`, if there is one.
     fn push(&mut self, index: usize, role: Role, turn: usize, command: Option<String>) {
         let (Some(value), Some(text)) = (self.tape.value(index), self.tape.text(index)) else { return };
         self.conversation.pieces.push(Piece {
@@ -50,7 +51,7 @@ impl Reader<'_, '_> {
         });
     }
 
-    /// Takes a content that is a string, or a list of parts with a member `text`.
+    /// Adds a content that is a string, or a list of parts with a member `text`.
     fn content(&mut self, index: usize, role: Role, turn: usize, command: Option<&String>) {
         match self.tape.kind(index) {
             Some(Kind::String) => self.push(index, role, turn, command.cloned()),

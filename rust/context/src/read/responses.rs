@@ -1,4 +1,4 @@
-//! Bodies of OpenAI's responses.
+//! Reads bodies of OpenAI Responses.
 
 use fairlead_core::json::Kind;
 
@@ -36,7 +36,7 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) {
                     reader.content(content, role, turn, None);
                 }
             }
-            // Reasoning and calls of hosted tools go back as they came.
+            // Reasoning and calls of hosted tools are sent back unchanged.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! One filter as TOML and as it is searched.
+//! A filter, as TOML and in compiled form.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use regex::{RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
-/// Bytes of compiled patterns that one list of a filter may take.
+/// The maximum size of the compiled patterns of one list of a filter, in bytes.
 const PATTERNS_LIMIT_BYTES: usize = 4 << 20;
-/// Bytes of an output by which a filter may know it.
+/// The number of bytes of an output that a filter may use to recognize it.
 const DETECT_BYTES: usize = 600;
 
 #[derive(Debug, Deserialize)]
@@ -21,9 +21,9 @@ struct Source {
 #[serde(deny_unknown_fields)]
 struct FilterSource {
     id: String,
-    /// Beginnings of command lines, in whole words.
+    /// Prefixes of command lines, in whole words.
     commands: Vec<String>,
-    /// Patterns of outputs whose command is not known.
+    /// Patterns of outputs whose command is unknown.
     #[serde(default)]
     detect: Vec<String>,
     #[serde(default)]
@@ -42,35 +42,35 @@ fn max_lines() -> usize {
     120
 }
 
-/// A filter: the changes to the output of the commands that it names.
+/// A filter: the changes to the output of certain commands.
 #[derive(Debug)]
 pub struct Filter {
     pub id: String,
     pub commands: Vec<String>,
     detect: RegexSet,
-    /// Lines that say nothing.
+    /// Lines without information.
     pub(crate) drop: RegexSet,
     /// Lines that stay.
     pub(crate) keep: RegexSet,
-    /// Lines of one kind, of which a few are enough.
+    /// Similar lines, of which a few are enough.
     pub(crate) group: RegexSet,
-    /// Text or code, in which no two lines are of one make.
+    /// The output is text or code, in which no two lines have the same shape.
     pub(crate) is_text: bool,
     pub(crate) max_lines: usize,
 }
 
-/// Filters in the order in which they are asked.
+/// Filters in order of precedence.
 #[derive(Debug, Default)]
 pub struct Filters {
     list: Vec<Filter>,
 }
 
-/// Why filters were refused.
+/// Why filters were rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterError {
-    /// The filters' hash is not the one that was trusted.
+    /// The hash of the filters differs from the one that was trusted.
     Untrusted,
-    /// Not TOML, an unknown field, or a pattern that cannot be.
+    /// Invalid TOML, an unknown field, or an invalid pattern.
     Invalid(String),
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for FilterError {
 impl std::error::Error for FilterError {}
 
 impl Filters {
-    /// Reads filters of an operator's own. `trusted` is the hash that [`Filters::hash`] gave when somebody looked at them.
+    /// Parses an operator's own filters. `trusted` is the result of [`Filters::hash`] when somebody reviewed them.
     pub fn trusted(toml: &str, trusted: &str) -> Result<Self, FilterError> {
         if Self::hash(toml) != trusted {
             return Err(FilterError::Untrusted);
@@ -96,13 +96,13 @@ impl Filters {
         Self::read(toml)
     }
 
-    /// SHA-256 of the text in hex.
+    /// The SHA-256 of the text in hexadecimal.
     pub fn hash(toml: &str) -> String {
         let digest = ring::digest::digest(&ring::digest::SHA256, toml.as_bytes());
         digest.as_ref().iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
     }
 
-    /// Takes filters in behind those that are there.
+    /// Appends filters after the existing ones.
     pub fn append(&mut self, more: Self) {
         self.list.extend(more.list);
     }
@@ -117,7 +117,8 @@ impl Filters {
         Ok(Self { list })
     }
 
-    /// The filter with the longest beginning of `command`; for a command that none knows, the first that knows the output.
+    /// The filter with the longest prefix of `command`. If no filter matches the command, the first one that recognizes
+    /// the output.
     pub(crate) fn of(&self, command: &str, output: &str) -> Option<&Filter> {
         let length =
             |filter: &&Filter| filter.commands.iter().filter(|known| begins(command, known)).map(String::len).max();
@@ -172,7 +173,7 @@ static BUILT_IN: LazyLock<Filters> = LazyLock::new(|| {
     Filters { list: read.flat_map(|filters| filters.list).collect() }
 });
 
-/// The filters that come with the gateway.
+/// The filters that are included in the gateway.
 pub fn built_in_filters() -> &'static Filters {
     &BUILT_IN
 }

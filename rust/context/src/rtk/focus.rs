@@ -1,20 +1,21 @@
-//! What a conversation is about: words of the people in it. Lines of outputs that name one of them, and are few, stay.
+//! The focus of a conversation: words that its users wrote. Output lines with such a word stay, if there are only a few
+//! of them.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::conversation::Piece;
 use crate::engines::Context;
 
-/// Words that are remembered at most; the first ones of a conversation count, so that what stays does not change later.
+/// The maximum number of words. The first ones of a conversation count, so that the selection does not change later.
 const WORDS_MAX: usize = 2_000;
 const CHARS_MIN: usize = 4;
-/// A word that more lines of an output have tells none of them apart.
+/// A word that occurs in more lines of an output does not distinguish any of them.
 const LINES_MAX: usize = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Focus {
     words: HashSet<String>,
-    /// A text that it has words of changed since the stage worked last.
+    /// A text with some of the words changed since the stage last ran.
     pub(crate) is_new: bool,
 }
 
@@ -25,7 +26,7 @@ impl Focus {
         self.is_new |= context.is_new(piece);
     }
 
-    /// Marks the lines that have a word of the conversation which few lines have.
+    /// Marks the lines with a word of the conversation that occurs in only a few lines.
     pub(crate) fn mark(&self, lines: &[&str], keep: &mut [bool]) {
         if self.words.is_empty() {
             return;

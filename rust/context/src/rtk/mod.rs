@@ -1,7 +1,8 @@
-//! Filters for the outputs of commands. Those that come with the gateway are data in the folder `filters`; an operator's own are TOML of
-//! the same form, and are taken with their hash only.
+//! Filters for the output of commands. Built-in filters are data files in the folder `filters`. An operator's own
+//! filters are TOML in the same format, and are accepted only with their hash.
 //!
-//! `filter` (one filter, and the choice among them), `output` (a filter at work), `focus` (words that the conversation is about).
+//! `filter` is one filter and the choice among them, `output` applies a filter, and `focus` finds the words that the
+//! conversation is about.
 
 mod filter;
 mod focus;

@@ -1,4 +1,4 @@
-//! A filter at work: which lines of an output stay.
+//! Applies a filter: selects the lines of an output that stay.
 
 use std::collections::HashMap;
 
@@ -8,24 +8,25 @@ use crate::lines;
 
 use super::{Filter, Focus};
 
-/// Outputs up to this length stay as they are.
+/// Outputs up to this length are not changed.
 const MIN_LINES: usize = 8;
 
-/// How much of an output is enough.
+/// How much of an output stays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Lines of one make.
+    /// The number of lines of the same shape.
     pub(crate) samples: usize,
-    /// Text and code have this part of their filter's lines; `None` leaves them whole.
+    /// The divisor of the filter's line limit for text and code. `None` leaves them complete.
     pub(crate) text: Option<usize>,
-    /// Other outputs have so many times their filter's lines.
+    /// The factor of the filter's line limit for other outputs.
     pub(crate) factor: usize,
 }
 
-/// Lines of an output whose filter says nothing about it.
+/// The number of lines of an output without a filter.
 const MAX_LINES: usize = 120;
 
-/// The output without the lines that say nothing; `None` when all stay. The output comes without a terminal's colours.
+/// The output without lines that lack information; `None` if all stay. Terminal colours have been removed from the
+/// input.
 pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, bounds: Bounds) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let is_text = filter.is_some_and(|filter| filter.is_text);
@@ -50,7 +51,7 @@ pub(crate) fn filtered(text: &str, filter: Option<&Filter>, focus: &Focus, bound
     lines::selection(&lines, &keep)
 }
 
-/// Whether the whole output is JSON: cutting lines out of it would leave none.
+/// Whether the whole output is JSON. Removing lines would make it invalid.
 fn is_json(text: &str) -> bool {
     let text = text.trim();
     text.starts_with(['{', '[']) && json::validate(text.as_bytes(), json::MAX_DEPTH).is_ok()
@@ -68,7 +69,7 @@ fn samples_of_each_make(lines: &[&str], filter: Option<&Filter>, samples: usize)
     lines.iter().enumerate().map(is_sample).collect()
 }
 
-/// Leaves `max` lines: two thirds from the beginning, one from the end.
+/// Leaves `max` lines: two thirds from the beginning and one third from the end.
 fn bound(keep: &mut [bool], max: usize) {
     let total = keep.iter().filter(|keep| **keep).count();
     if total <= max {
