@@ -1,13 +1,14 @@
 //! Addresses of links, relative to a page (RFC 3986, section 5.2).
 
-/// The absolute address that `href` means on a page at `base`, an absolute http(s) address. Nothing is judged.
+/// Resolves `href` on a page at `base`, an absolute http(s) address, into an absolute address. The result is not
+/// checked.
 pub fn joined(base: &str, href: &str) -> String {
     if href.is_empty() {
         return base.to_owned();
     }
     let (scheme, rest) = base.split_once("://").unwrap_or(("http", base));
     let href = match scheme_of(href) {
-        // An address of the page's own scheme without a host is relative, as all browsers have it.
+        // An address with the page's own scheme but no host is relative, as in all browsers.
         Some(own_scheme)
             if own_scheme.eq_ignore_ascii_case(scheme) && !href[own_scheme.len() + 1..].starts_with("//") =>
         {
@@ -74,7 +75,7 @@ fn without_dots(path: &str) -> String {
 mod tests {
     use super::joined;
 
-    /// The examples of RFC 3986, section 5.4, as far as they are of the web.
+    /// The examples of RFC 3986, section 5.4, that apply to the web.
     #[test]
     fn addresses_are_joined_as_the_standard_has_it() {
         let base = "http://a/b/c/d;p?q";

@@ -1,9 +1,9 @@
-//! Tags as text: where they end, their attributes, and the entities in them.
+//! Tags as text: their end, their attributes, and the entities in them.
 
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// Behind the `>` that ends a tag: not the one in a quoted value.
+/// The offset after the `>` that ends a tag. A `>` in a quoted value is skipped.
 pub(crate) fn end_of_tag(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let mut at = 1;
@@ -17,7 +17,7 @@ pub(crate) fn end_of_tag(rest: &str) -> usize {
     bytes.len()
 }
 
-/// Where `</name` begins.
+/// The offset of `</name`.
 pub(crate) fn find_end(rest: &str, name: &str) -> usize {
     let mut from = 0;
     while let Some(at) = rest[from..].find("</") {
@@ -30,7 +30,7 @@ pub(crate) fn find_end(rest: &str, name: &str) -> usize {
     rest.len()
 }
 
-/// Attributes are written ` name="value"`, the value without a bare `"`.
+/// Iterates over attributes, which are written ` name="value"`. The value contains no bare `"`.
 pub(crate) struct Attributes<'a> {
     pub(crate) rest: &'a str,
 }

@@ -1,5 +1,5 @@
-//! Blocks that stand in an article and are no part of it: shares, related links, offers, bylines, captions, comments. No single
-//! sign is enough for anything that holds much of the text.
+//! Blocks inside an article that are not part of its text: share buttons, related links, offers, bylines, captions,
+//! comments. No single sign is enough to drop a block that holds much of the text.
 
 use crate::candidates::{is_block, Values};
 use crate::names::Hint;
@@ -7,17 +7,17 @@ use crate::phrases::{is_boilerplate, PHRASE_MAX};
 use crate::tag::Tag;
 use crate::tree::Tree;
 
-/// Drops what is chrome by its tag or name, whatever it holds, as long as most of the text stays.
+/// Drops elements that their tag or name identifies as page chrome, as long as most of the text remains.
 pub(crate) fn drop_chrome(tree: &mut Tree<'_>, values: &Values, root: usize) {
     walk(tree, root, |_, number| values.hints[number] == Hint::Chrome && values.is_believed(number, root));
 }
 
-/// Drops what is no text by its tag or name.
+/// Drops elements that their tag or name identifies as not part of the text.
 pub(crate) fn drop_named(tree: &mut Tree<'_>, values: &Values, root: usize) {
     walk(tree, root, |_, number| values.is_believed(number, root));
 }
 
-/// Drops all that is no text of the article.
+/// Drops everything that is not part of the article's text.
 pub(crate) fn drop_all(tree: &mut Tree<'_>, values: &Values, root: usize) {
     let zones = Zones::of(tree, values, root);
     walk(tree, root, |tree, number| is_boilerplate_at(tree, values, &zones, number));
@@ -28,7 +28,7 @@ pub(crate) fn drop_all(tree: &mut Tree<'_>, values: &Values, root: usize) {
 fn walk(tree: &mut Tree<'_>, root: usize, mut is_out: impl FnMut(&Tree<'_>, usize) -> bool) {
     let mut waiting: Vec<usize> = tree.children(root).collect();
     while let Some(number) = waiting.pop() {
-        // Names within code are those of a highlighter.
+        // Class names inside code come from a syntax highlighter.
         if matches!(tree.nodes[number].tag, Tag::Text | Tag::Pre | Tag::Code) {
             continue;
         }
@@ -45,9 +45,9 @@ struct Zones {
     root: usize,
     first: usize,
     last: usize,
-    /// The running text of all of it.
+    /// The size of all running text.
     total: i64,
-    /// Behind the last node below each node.
+    /// For each node, the number after its last descendant.
     ends: Vec<usize>,
 }
 
@@ -114,7 +114,7 @@ fn is_boilerplate_at(tree: &Tree<'_>, values: &Values, zones: &Zones, number: us
     if node.tag == Tag::Table {
         return is_small && node.linked * 10 > node.size * 7;
     }
-    // Items of a list stay or go together.
+    // The items of a list are kept or dropped together.
     if node.tag == Tag::Li {
         return false;
     }
@@ -134,14 +134,14 @@ fn is_boilerplate_at(tree: &Tree<'_>, values: &Values, zones: &Zones, number: us
     is_negative && running * 4 < i64::try_from(node.size).unwrap_or(i64::MAX) && node.links > 0
 }
 
-/// A picture with its caption: the caption alone is no text of the article.
+/// A picture with its caption. The caption alone is not part of the article's text.
 fn is_picture(tree: &Tree<'_>, number: usize) -> bool {
     let is_named = || tree.attribute(number, "class").is_some_and(|names| names.contains("caption"));
     (tree.nodes[number].tag == Tag::Figure || is_named())
         && tree.below(number).any(|each| tree.nodes[each].tag == Tag::Img)
 }
 
-/// The headline is told as the page's title: it goes where it stands apart from the text, or with a byline.
+/// Drops the headline, which is reported as the page's title, if it is apart from the text or next to a byline.
 fn drop_headline(tree: &mut Tree<'_>, values: &Values, zones: &Zones) {
     let mut around = Vec::new();
     let mut each = zones.first;
@@ -171,7 +171,7 @@ fn drop_headline(tree: &mut Tree<'_>, values: &Values, zones: &Zones) {
     }
 }
 
-/// Drops headings of nothing: the last of all, and those whose part was dropped.
+/// Drops headings without content: a final heading, and those whose section was dropped.
 fn drop_empty_headings(tree: &mut Tree<'_>, root: usize) {
     let mut empty = Vec::new();
     let mut pending: Vec<(usize, u8)> = Vec::new();

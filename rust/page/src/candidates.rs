@@ -1,35 +1,35 @@
-//! Where in a page its text stands: each block has a value, what it holds of running text less what it holds of links and
-//! labels; the element whose blocks add up to the most is the content. So many short teasers weigh nothing, and parts of
-//! a text in several elements bring the element around them.
+//! Finds the text of a page. Each block has a value: the amount of its running text minus that of its links and labels.
+//! The element with the highest sum of its blocks is the main content. Many short teasers therefore have little weight,
+//! and a text that is split over several elements selects the element around them.
 
 use crate::names::{hint, Hint};
 use crate::tag::Tag;
 use crate::tree::{Tree, ROOT};
 
-/// What parts of chrome that hold links take from the element around them, as a share: they can be left out of it.
+/// The share of the values of navigation and link blocks that is subtracted from the element around them. They can be
+/// removed from it later.
 const REMOVABLE_PERCENT: i64 = 15;
-/// A label that looks like running text has fewer characters.
+/// A label that looks like running text has fewer characters than this.
 const SENTENCE_MIN: i64 = 100;
 
-/// The values of a tree's nodes, by number. Only elements that break lines have any; text counts for the nearest of them
-/// around it.
+/// The values of a tree's nodes, by number. Only block elements have values; text counts for its nearest block.
 #[derive(Debug)]
 pub(crate) struct Values {
-    /// The text of the block itself. Below zero: links and labels.
+    /// The value of the block itself. Negative for links and labels.
     pub(crate) own: Vec<i64>,
-    /// The running text of it and below, chrome too.
+    /// The running text of the node and its descendants, including chrome.
     pub(crate) running: Vec<i64>,
-    /// All of it and below; what hints say is chrome counts against it.
+    /// The sum of the node and its descendants. Nodes that hints mark as chrome count negatively.
     pub(crate) net: Vec<i64>,
     pub(crate) hints: Vec<Hint>,
 }
 
-/// An element that breaks the line for text in it.
+/// Whether the element is a block for the text in it.
 pub(crate) fn is_block(tag: Tag) -> bool {
     tag.is_block() || matches!(tag, Tag::Td | Tag::Th | Tag::Caption)
 }
 
-/// Whether an element may be the content as a whole.
+/// Whether an element may be the whole main content.
 fn is_container(tag: Tag) -> bool {
     matches!(
         tag,
@@ -52,12 +52,12 @@ fn is_container(tag: Tag) -> bool {
     )
 }
 
-/// What the text that stands directly in a block amounts to.
+/// The measures of the text directly in a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     size: i64,
     linked: i64,
-    /// Marks that end a sentence, and those that divide one.
+    /// The numbers of marks that end a sentence, and of those that divide one.
     stops: i64,
     commas: i64,
 }
@@ -76,7 +76,7 @@ impl Values {
             let parent = tree.nodes[number].parent;
             if number > ROOT {
                 running[parent] += running[number];
-                // A heading that is a link stands over a teaser.
+                // A linked heading belongs to a teaser.
                 let node = &tree.nodes[number];
                 let is_linked_heading =
                     matches!(tag, Tag::H(2..=6)) && node.linked > 0 && node.linked * 10 >= node.size * 8;
@@ -99,7 +99,7 @@ impl Values {
         values
     }
 
-    /// Three and more siblings of one kind with linked headings are a list of other pages.
+    /// Marks three or more similar siblings with linked headings as a list of other pages.
     fn mark_teasers(&mut self, tree: &Tree<'_>, is_teaser: &[u8]) {
         let total = self.running[ROOT];
         for parent in 0..tree.nodes.len() {
@@ -116,7 +116,7 @@ impl Values {
                 count += 1;
                 text += self.running[each];
             }
-            // Posts of a forum may look the same, but they are longer, and there is little besides.
+            // The posts of a forum may look similar, but they are longer and make up most of the page.
             let is_most = text * 10 >= total * 6;
             if count >= 3 && (!is_most || text < 250 * count && total - text >= 50) {
                 let found: Vec<usize> = tree.children(parent).filter(|each| is_one(*each)).collect();
@@ -127,7 +127,7 @@ impl Values {
         }
     }
 
-    /// Whether what hints say of a node is believed: not where most of the text of `whole` would go with it.
+    /// Whether a hint about a node is trusted. It is not if most of the text of `whole` would be dropped.
     pub(crate) fn is_believed(&self, number: usize, whole: usize) -> bool {
         let (share, total) = (self.running[number], self.running[whole]);
         match self.hints[number] {
@@ -172,7 +172,7 @@ impl Values {
                 _ => 100,
             };
             let weight = self.net[number] * bonus;
-            // The inner of two that hold the same.
+            // Of two elements with the same content, the inner one is chosen.
             if best.is_none_or(|(_, most)| weight >= most) {
                 best = Some((number, weight));
             }
@@ -180,8 +180,8 @@ impl Values {
         best.map(|(number, _)| self.without_tail(tree, number))
     }
 
-    /// Where nearly all of a content is in one element, and what comes behind it is of another kind, it is that element:
-    /// notices and offers follow an article, leads come before it.
+    /// Selects a child that holds nearly all of the content if the following siblings are of another kind. Notices and
+    /// offers follow an article, while leads precede it.
     fn without_tail(&self, tree: &Tree<'_>, best: usize) -> usize {
         let mut root = best;
         loop {
@@ -213,7 +213,7 @@ impl Values {
 
 fn runs(tree: &Tree<'_>) -> Vec<Run> {
     let mut runs = vec![Run::default(); tree.nodes.len()];
-    // The nearest block around each node, and whether a link is between.
+    // The nearest block of each node, and whether a link is between them.
     let mut owners: Vec<(usize, bool)> = Vec::with_capacity(tree.nodes.len());
     for (number, node) in tree.nodes.iter().enumerate() {
         let (owner, is_linked) = if number == ROOT { (ROOT, false) } else { owners[node.parent] };
@@ -232,8 +232,9 @@ fn runs(tree: &Tree<'_>) -> Vec<Run> {
     runs
 }
 
-/// Characters but blanks at the ends, those of scripts that write a word with one or two of them thrice; and how many
-/// end a sentence, or divide one. A stop behind a digit or a capital is one of a date or a name.
+/// The number of characters, without white space at the ends, and with triple weight for scripts that write a word with
+/// one or two characters; and the numbers of marks that end or divide a sentence. A full stop after a digit or capital
+/// belongs to a date or a name.
 fn measured(text: &str) -> (i64, i64, i64) {
     let (mut size, mut stops, mut commas) = (0, 0, 0);
     let trimmed = text.trim();
@@ -244,7 +245,7 @@ fn measured(text: &str) -> (i64, i64, i64) {
                 continue;
             }
             let is_at_end = bytes.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'\n' | b'"' | b'\''));
-            // What begins with a stop goes on behind an element of the line.
+            // A text that begins with a full stop continues after an inline element.
             let is_behind_word = at == 0 || matches!(bytes[at - 1], b'a'..=b'z' | b')' | b'"');
             match b {
                 _ if !is_at_end || !is_behind_word => {}
@@ -286,7 +287,7 @@ fn value(tag: Tag, run: Run) -> i64 {
         }
         _ if (stops > 0 && size >= 20) || commas > 1 || plain >= SENTENCE_MIN => {
             let text = size - 2 * linked;
-            // One short sentence is often a label.
+            // A single short sentence is often a label.
             if text > 0 && size < 60 {
                 text / 2
             } else {

@@ -1,19 +1,19 @@
-//! The part of a page that is its main content: the element whose running text outweighs its links and labels, without
-//! what stands in it and is no part of the text. No page with text is read as nothing: what is left out is taken back
-//! step by step where too little stays.
+//! Finds the main content of a page: the element in which running text outweighs links and labels, without the parts
+//! that are not text. A page with text never gives an empty result: dropped parts are restored step by step if too
+//! little remains.
 
 use crate::boilerplate::{drop_all, drop_chrome, drop_named};
 use crate::candidates::Values;
 use crate::tag::Tag;
 use crate::tree::{Tree, ROOT};
 
-/// A content with fewer characters is doubted where the page has more.
+/// A content with fewer characters is doubted if the page has more.
 const DOUBTED_BELOW: usize = 60;
 
-/// A text with fewer characters may stand over a list that is what its page is for.
+/// A text with fewer characters may precede a list that is the page's purpose.
 const LIST_BELOW: usize = 160;
 
-/// The element that holds what the page is about; what is not about it is dropped below it.
+/// Returns the element with the main content of the page, after dropping everything else in it.
 pub(crate) fn main_content(tree: &mut Tree<'_>) -> usize {
     let values = Values::of(tree);
     if let Some(root) = values.best(tree) {
@@ -39,7 +39,7 @@ pub(crate) fn main_content(tree: &mut Tree<'_>) -> usize {
         }
         tree.take_back();
     }
-    // No running text: a list of links, a table of labels.
+    // There is no running text: a list of links, or a table of labels.
     let root = only_main(tree).unwrap_or(ROOT);
     drop_chrome(tree, &values, root);
     if left(tree, root) == 0 {
@@ -53,21 +53,22 @@ fn left(tree: &Tree<'_>, root: usize) -> usize {
     tree.below(root).filter(is_text).map(|each| tree.nodes[each].text.trim().len()).sum()
 }
 
-/// Whether dropping has left what the element was chosen for.
+/// Whether enough remains of what the element was chosen for.
 fn is_enough(tree: &Tree<'_>, values: &Values, root: usize) -> bool {
     let left = left(tree, root);
     let running = usize::try_from(values.running[root]).unwrap_or_default();
     left > 0 && (left >= DOUBTED_BELOW || tree.nodes[ROOT].size < 4 * DOUBTED_BELOW) && left * 4 >= running.min(4_000)
 }
 
-/// The one element that its author calls the main one, if most of the page is not elsewhere.
+/// The only element that the author marked as the main one, unless most of the page is elsewhere.
 fn only_main(tree: &Tree<'_>) -> Option<usize> {
     let mut found = (0..tree.nodes.len()).filter(|each| tree.nodes[*each].tag == Tag::Main);
     let main = found.next()?;
     (found.next().is_none() && tree.nodes[main].size * 5 >= tree.nodes[ROOT].size).then_some(main)
 }
 
-/// The page's main element where it has much code: what is said of each name there is short, and stands between links.
+/// The page's main element if it has much code: in an API reference the text about each name is short and between
+/// links.
 fn reference(tree: &Tree<'_>, best: usize) -> Option<usize> {
     let main = only_main(tree)?;
     let mut each = best;

@@ -1,10 +1,10 @@
-//! Blocks that say little, which `fit` leaves out besides.
+//! Removes blocks with little content, for the option `fit`.
 
 use crate::tag::Tag;
 use crate::tree::Tree;
 
-/// Takes out blocks that say little, by what share of them is links and how many words they have. Headings, tables and
-/// code stay.
+/// Removes blocks with little content, by the share of links and the number of words. Headings, tables and code are
+/// kept.
 pub(crate) fn prune(tree: &mut Tree<'_>, root: usize) {
     let is_kept = |tag: Tag| matches!(tag, Tag::Table | Tag::Pre | Tag::H(_) | Tag::Figure);
     let mut waiting: Vec<usize> = tree.children(root).collect();

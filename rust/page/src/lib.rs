@@ -1,11 +1,12 @@
-//! What a web page holds. The page comes as HTML that a parser of the standard has read and written out again: every
-//! element is closed, in order, and only `&amp; &lt; &gt; &quot; &nbsp;` are escaped. From there on everything is linear in
-//! the page and bounded in depth, and the same page gives the same result.
+//! Extracts the content of a web page. The input is HTML that a conforming parser has read and serialized: every
+//! element is closed, in order, and only `&amp; &lt; &gt; &quot; &nbsp;` are escaped. All processing is linear in the
+//! size of the page, limited in depth, and deterministic.
 //!
-//! Read in this order: `tag`, `attributes`, `links` and `tree` (the page as elements, and the links in it), `address` (links made absolute), `names` (what classes and roles hint at),
-//! `candidates` (elements that may hold the text), `boilerplate` and `phrases` (what is never the text), `content` (the choice among
-//! candidates), `parts` (blocks of the text), `fit` (blocks that say enough), `markdown` (writing), `nesting` (pages too deep to parse),
-//! `patterns` (which addresses a caller's expressions choose).
+//! Read the modules in this order: `tag`, `attributes`, `links` and `tree` (the elements and links of a page),
+//! `address` (absolute links), `names` (hints from classes and roles), `candidates` (elements that may hold the text),
+//! `boilerplate` and `phrases` (parts that are never the text), `content` (the choice among candidates), `parts`
+//! (blocks of the text), `fit` (removes blocks with little content), `markdown` (output), `nesting` (pages too deep to
+//! parse), `patterns` (the addresses that a caller's expressions match).
 
 #![forbid(unsafe_code)]
 
@@ -31,21 +32,21 @@ pub use crate::address::joined;
 pub use crate::nesting::flattened;
 pub use crate::patterns::{AddressPatterns, PatternFault, PatternLists};
 
-/// In which form the content is told.
+/// The output format of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Not at all: the caller has what it wants.
+    /// No content.
     Nothing,
-    /// Elements without scripts and styles, addresses absolute.
+    /// Elements without scripts and styles, with absolute addresses.
     Html,
     Markdown,
-    /// A line for each block.
+    /// One line per block.
     Text,
 }
 
-/// The form in which a page is asked for. `fit` also leaves out blocks that say little, and images.
+/// How to read a page. `fit` also removes blocks with little content, and images.
 #[derive(Debug, Clone, Copy)]
-#[allow(clippy::struct_excessive_bools)] // four independent wishes
+#[allow(clippy::struct_excessive_bools)] // four independent options
 pub struct ReadOptions {
     pub form: Form,
     pub only_main_content: bool,
@@ -55,7 +56,7 @@ pub struct ReadOptions {
     pub images: bool,
 }
 
-/// What a page holds. `links` are those of the whole page, hidden parts too, each `href` once as it stands there.
+/// The content of a page. `links` are those of the whole page, including hidden parts, each `href` once and as written.
 #[derive(Debug, Serialize)]
 pub struct Holding {
     pub content: Option<String>,
@@ -68,22 +69,22 @@ pub struct Holding {
     pub images: Option<Vec<parts::Image>>,
 }
 
-/// One link: its target as written, and its text in one line.
+/// One link: its target as written, and its text on one line.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 pub struct Link {
     pub href: String,
     pub text: String,
 }
 
-/// A page that shows fewer characters, and hides many more, is read as if it showed them.
+/// A page that shows fewer characters and hides many more is read as if it showed them.
 const VISIBLE_MIN: usize = 200;
 
-/// Reads the page's body, `<body ...>...</body>` or what stands in it. `base` is what its addresses are relative to.
+/// Reads the page's body, `<body ...>...</body>` or its inner HTML. Addresses are relative to `base`.
 pub fn read(html: &str, base: &str, want: ReadOptions) -> Holding {
     let (mut tree, links) = tree::Tree::read(html, false);
     let is_main = want.only_main_content || want.fit;
     if is_main && tree.nodes[tree::ROOT].size < VISIBLE_MIN && tree.hidden_bytes > 10 * VISIBLE_MIN {
-        // Some pages show all of their text only when a script has run.
+        // Some pages show all of their text only after a script has run.
         tree = tree::Tree::read(html, true).0;
     }
     let root = if is_main { content::main_content(&mut tree) } else { tree::ROOT };

@@ -1,4 +1,4 @@
-//! The links of a page as they are read: each address once, with its text.
+//! Collects the links of a page while it is read: each address once, with its text.
 
 use crate::attributes::attribute_of;
 use crate::Link;

@@ -1,5 +1,5 @@
-//! Markdown: headings, paragraphs, lists, tables, code, quotes, links, images; and plain text, a line for each block.
-//! The tree is bounded in depth, so recursion is.
+//! Writes Markdown (headings, paragraphs, lists, tables, code, quotes, links, images) and plain text with one line per
+//! block. The depth of the tree is limited, and so is the recursion.
 
 use std::sync::LazyLock;
 
@@ -13,10 +13,10 @@ use crate::tree::Tree;
 static LINE_START: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^(?:#{1,6}\s|[-+]\s|>|[0-9]+[.)]\s)").expect("a constant"));
 
-/// Tables with more cells that are not there are written without them.
+/// Short rows are padded with at most about this many empty cells.
 const PADDED_CELLS_MAX: usize = 10_000;
 
-/// The element's content as markdown, without blanks at its ends.
+/// The element's content as Markdown, without white space at its ends.
 pub(crate) fn markdown(tree: &Tree<'_>, root: usize, base: &str, has_images: bool) -> String {
     let writer = Writer { tree, base, is_plain: false, has_images };
     let mut out = String::with_capacity(tree.nodes[root].size * 2);
@@ -178,7 +178,7 @@ impl Writer<'_, '_> {
         let is_layout = |tag: Tag| {
             matches!(tag, Tag::Ul | Tag::Ol | Tag::Table | Tag::Pre | Tag::H(1..=3) | Tag::Section | Tag::Article)
         };
-        // A cell that holds blocks makes it a layout, not data.
+        // A table with blocks in its cells is a layout and not data.
         let cells = || rows.iter().flatten().copied();
         let is_text =
             |cell: usize| self.tree.children(cell).filter(|each| self.tree.nodes[*each].tag == Tag::P).nth(1).is_some();
@@ -196,7 +196,7 @@ impl Writer<'_, '_> {
         }
         let width = texts.iter().map(Vec::len).max().unwrap_or(0);
         let count: usize = texts.iter().map(Vec::len).sum();
-        // Short rows are filled up, but one row of many cells does not make as many of each other row.
+        // Short rows are padded, unless one row with many cells would add too many cells to the others.
         let is_filled = texts.len().saturating_mul(width) <= PADDED_CELLS_MAX + 4 * count;
         let mut lines = Vec::with_capacity(texts.len() + 1);
         for (at_row, row) in texts.iter().enumerate() {
@@ -296,7 +296,7 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Puts marks around what was written since `from`, within its blanks.
+/// Puts marks around the text written since `from`, inside its white space.
 fn between(out: &mut String, from: usize, before: &str, after: &str) {
     let written = &out[from..];
     let lead = written.len() - written.trim_start().len();
@@ -339,7 +339,7 @@ fn escape(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Single blanks, no blanks at the ends of lines.
+/// Collapses white space and removes it at line ends.
 fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (count, line) in text.split('\n').enumerate() {
@@ -374,7 +374,7 @@ fn without_gaps(text: &str) -> String {
     out
 }
 
-/// Without characters that nobody sees: what is hidden in a text is not for its reader.
+/// Removes invisible characters, because hidden text is not meant for the reader.
 fn visible(text: &str) -> String {
     let is_unseen = |c: char| {
         matches!(

@@ -1,24 +1,24 @@
-//! What the class, id and role of an element hint at. They are written by people who had a style sheet in mind, so they
-//! only ever weigh: see `candidates` and `boilerplate` for what else must hold before anything is left out.
+//! The meaning of an element's class, id and role. Authors choose them for style sheets, so they are only hints:
+//! `candidates` and `boilerplate` require other signs before anything is dropped.
 
 use crate::tag::Tag;
 use crate::tree::{Source, Tree};
 
-/// What an element's name makes likely.
+/// The probable meaning of an element's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hint {
-    /// An article's own body.
+    /// The body of an article.
     Body,
     Nothing,
-    /// Beside the text: shares, tags, bylines, captions.
+    /// Next to the text: share buttons, tags, bylines, captions.
     Beside,
-    /// Never the text, unless there is hardly any other: menus, comments, consent.
+    /// Not the text, unless there is hardly any other: menus, comments, consent dialogs.
     Chrome,
-    /// One of a list of other pages; no name says so.
+    /// An entry in a list of other pages. No name indicates this.
     Teaser,
 }
 
-/// The hint of an element's tag, role, and names.
+/// The hint from an element's tag, role and names.
 pub(crate) fn hint(tree: &Tree<'_>, number: usize) -> Hint {
     let by_tag = match tree.nodes[number].tag {
         Tag::Nav | Tag::Footer | Tag::Menu => Hint::Chrome,
@@ -63,7 +63,7 @@ fn hint_of_role(role: &str) -> Hint {
     }
 }
 
-/// The words of one name, `relatedLinks`, `related-links` and `related_links` alike; what a name says last it is, so
+/// The hint from one name. `relatedLinks`, `related-links` and `related_links` are equal. The last word decides, so
 /// `article-footer` is a footer and `sidebar-content` is content.
 fn hint_of_name(name: &str) -> Hint {
     const WORDS_MAX: usize = 8;
@@ -110,13 +110,13 @@ fn hint_of_name(name: &str) -> Hint {
 enum Kind {
     Chrome,
     Beside,
-    /// The caption under a picture, in whatever part of it.
+    /// The caption of a picture, or a part of it.
     Caption,
-    /// The one thing that a page is about: an article, a post.
+    /// The main subject of a page: an article, a post.
     Page,
-    /// The text that an article or a post consists of.
+    /// The text of an article or a post.
     Text,
-    /// A name that says only how a page is laid out.
+    /// A name that only describes the layout.
     Frame,
     Other,
 }

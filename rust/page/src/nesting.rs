@@ -1,16 +1,15 @@
-//! Flattening pages that nest without end. The parsing rules of HTML look through all open elements at each tag, so a
-//! page of a hundred thousand nested elements costs seconds. Such a page loses the tags that are nested deeper than any
-//! real page has them.
+//! Flattens pages with extreme nesting. The HTML parsing algorithm searches all open elements at each tag, so a page of
+//! a hundred thousand nested elements takes seconds. Tags that are nested deeper than in any real page are removed.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-/// Deeper tags are left out.
+/// Deeper tags are removed.
 const OPEN_MAX: usize = 512;
 
-/// The page without tags that would be nested deeper than `OPEN_MAX`; itself where there are none. What stands in scripts,
-/// styles and comments is no tag. Elements that nest no deeper by themselves, as `<p>` and `<li>`, do not count.
+/// The page without tags nested deeper than `OPEN_MAX`; borrowed if there are none. Text in scripts, styles and
+/// comments is not searched for tags. Elements that do not nest, such as `<p>` and `<li>`, are not counted.
 pub fn flattened(html: &str) -> Cow<'_, str> {
     let bytes = html.as_bytes();
     let mut out: Option<String> = None;
@@ -44,7 +43,7 @@ pub fn flattened(html: &str) -> Cow<'_, str> {
                 open = open.saturating_sub(1);
                 is_kept = open < OPEN_MAX;
             }
-            // Its content is text; within SVG and MathML it is not.
+            // The content of the element is text, except within SVG and MathML.
             Name::Raw if foreign == 0 => {
                 at = end_of_raw(bytes, end, &bytes[name_at..name_to]);
             }
@@ -72,7 +71,7 @@ pub fn flattened(html: &str) -> Cow<'_, str> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name {
-    /// Has no end, or ends by itself.
+    /// Has no end tag, or is closed implicitly.
     Flat,
     Raw,
     Foreign,
@@ -97,7 +96,7 @@ impl Name {
     }
 }
 
-/// Behind a tag, with quotes as the standard reads them: they count only where a value begins.
+/// The offset after a tag. As in the standard, quotes count only where a value begins.
 fn end_of_tag(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     let mut is_value = false;
@@ -117,7 +116,7 @@ fn end_of_tag(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-/// Behind a comment whose text begins at `from`; `<!-->` and `<!--->` are whole ones.
+/// The offset after a comment whose text begins at `from`. `<!-->` and `<!--->` are complete comments.
 fn end_of_comment(bytes: &[u8], from: usize) -> usize {
     let rest = &bytes[from..];
     if rest.starts_with(b">") {
@@ -136,13 +135,13 @@ fn end_of_comment(bytes: &[u8], from: usize) -> usize {
         if after.starts_with(b"!>") {
             return at + 2;
         }
-        // The next two may begin with the second of these.
+        // The next pair may begin with the second of these characters.
         at -= 1;
     }
     bytes.len()
 }
 
-/// Behind `</name` of an element of text, without its `>`, which the next look finds.
+/// The offset after `</name` of a raw text element. Its `>` is found by the next search.
 fn end_of_raw(bytes: &[u8], from: usize, name: &[u8]) -> usize {
     for at in memmem::find_iter(&bytes[from..], b"</") {
         let after = &bytes[from + at + 2..];
@@ -186,7 +185,7 @@ mod tests {
             ["<a title=\"><script>\">", "<a \"><script>", "<!-->", "<!--->", "<svg><style>", "<!-- --!>", "< script>"]
         {
             let found = opened(&format!("{before}{much}"));
-            // The first that opens a script for a parser too hides all.
+            // If an earlier tag opens a script for the parser too, that script hides everything.
             assert!(found <= OPEN_MAX || before == "<a \"><script>", "{before} {found}");
         }
         assert!(flattened(&much).ends_with("</div>") && flattened(&much).contains('x'));

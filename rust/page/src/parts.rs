@@ -1,4 +1,4 @@
-//! Lists of what stands in a page: tables, code blocks, images.
+//! Lists the tables, code blocks and images of a page.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ static LANGUAGE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant")
 });
 
-/// A table that holds data. `headers` is empty where the first row is none.
+/// A data table. `headers` is empty if the first row is not a header.
 #[derive(Debug, Serialize)]
 pub struct Table {
     pub caption: String,
@@ -29,21 +29,21 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// A block of code, and the language that its classes name.
+/// A code block, and the language that its classes name.
 #[derive(Debug, Serialize)]
 pub struct Code {
     pub language: String,
     pub code: String,
 }
 
-/// An image; `url` is absolute.
+/// An image. `url` is absolute.
 #[derive(Debug, Serialize)]
 pub struct Image {
     pub url: String,
     pub alt: String,
 }
 
-/// The cells of a table's own rows.
+/// The cells of the rows of a table, without nested tables.
 pub(crate) fn rows(tree: &Tree<'_>, table: usize) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     let mut row = |number: usize| {
@@ -114,7 +114,7 @@ pub(crate) fn images(tree: &Tree<'_>, root: usize, base: &str) -> Vec<Image> {
     found
 }
 
-/// The language that a code block's classes name, or nothing.
+/// The language that a code block's classes name, or an empty string.
 pub(crate) fn language(tree: &Tree<'_>, pre: usize) -> String {
     let inner = tree.below(pre).find(|each| tree.nodes[*each].name == "code");
     for number in inner.into_iter().chain([pre]) {

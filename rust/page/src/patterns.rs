@@ -1,27 +1,27 @@
-//! Regular expressions of callers over the addresses of a site. They are compiled once, with a limit on the compiled size:
-//! the time of a match grows with the product of program and text, and only the text is short already.
+//! Callers' regular expressions for the addresses of a site. They are compiled once, with a limit on the compiled size,
+//! because the time of a match grows with the product of program and text, and only the text is short.
 
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 
-/// The most that one compiled pattern may take: ten `\w` with all letters of Unicode, or a thousand `[a-z]`.
+/// The maximum size of one compiled pattern: enough for ten `\w` with all Unicode letters, or a thousand `[a-z]`.
 const PATTERN_MAX_BYTES: usize = 512 * 1024;
-/// The most that the patterns of one list may take together.
+/// The maximum size of the patterns of one list together.
 const LIST_MAX_BYTES: usize = 3 * 1024 * 1024;
-/// Room for the states that a search remembers; without it a search is slower, never wrong.
+/// The memory for cached search states. With too little a search is slower but correct.
 const SEARCH_MEMORY_BYTES: usize = 1024 * 1024;
 
-/// Why a pattern is not taken.
+/// Why a pattern was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternFault {
-    /// The pattern with this number is no regular expression, or uses look-around or back-references.
+    /// The pattern with this number is not a valid regular expression, or uses look-around or back-references.
     Unreadable(usize),
-    /// The pattern with this number needs more memory than one may.
+    /// The pattern with this number exceeds the memory limit for one pattern.
     TooLarge(usize),
     /// Each pattern is small enough, but all of them together are not.
     TooLargeTogether,
 }
 
-/// The four lists of a crawl or map. Those of `paths` look at the path of an address, the others at all of it.
+/// The four lists of a crawl or map. The lists of `paths` match the path of an address, the others the whole address.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PatternLists<'a> {
     pub include_paths: &'a [String],
@@ -30,7 +30,8 @@ pub struct PatternLists<'a> {
     pub exclude: &'a [String],
 }
 
-/// The compiled lists. An address passes that an including pattern finds, or where there is none, and no excluding one.
+/// The compiled lists. An address is accepted if an including pattern matches it or there is none, and no excluding
+/// pattern matches it.
 #[derive(Debug)]
 pub struct AddressPatterns {
     include_paths: RegexSet,
@@ -41,10 +42,10 @@ pub struct AddressPatterns {
 }
 
 impl AddressPatterns {
-    /// Compiles the lists. A fault counts patterns through the lists in the order of the fields.
+    /// Compiles the lists. The number in an error counts the patterns of all lists, in the order of the fields.
     ///
     /// # Errors
-    /// [`PatternFault`] where one is unreadable or too large.
+    /// [`PatternFault`] if a pattern is invalid or too large.
     pub fn new(lists: PatternLists<'_>) -> Result<Self, PatternFault> {
         let all = [lists.include_paths, lists.exclude_paths, lists.include, lists.exclude];
         for (number, pattern) in all.into_iter().flatten().enumerate() {
@@ -63,7 +64,7 @@ impl AddressPatterns {
         })
     }
 
-    /// Whether the address with this path passes.
+    /// Whether the address with this path is accepted.
     #[must_use]
     pub fn accepts(&self, address: &str, path: &str) -> bool {
         (self.takes_all || self.include_paths.is_match(path) || self.include.is_match(address))
@@ -72,7 +73,7 @@ impl AddressPatterns {
     }
 }
 
-/// The set of patterns that were compiled alone before, so only their sum can be too large.
+/// Compiles a set of patterns. Each was compiled alone before, so only their total can be too large.
 fn set(patterns: &[String]) -> Result<RegexSet, PatternFault> {
     RegexSetBuilder::new(patterns)
         .size_limit(LIST_MAX_BYTES)

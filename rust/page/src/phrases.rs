@@ -1,10 +1,10 @@
-//! Short texts that stand in articles and are none: what they begin with or speak of, in the languages that many pages
-//! are in.
+//! Short texts inside articles that are not part of them, by their beginnings and subjects, in the most common
+//! languages.
 
-/// Longer texts are not looked at.
+/// Longer texts are not checked.
 pub(crate) const PHRASE_MAX: usize = 420;
 
-/// Labels of what follows them, or of nothing.
+/// The beginnings of labels, which describe what follows or nothing.
 const STARTS: &[&str] = &[
     "advertisement",
     "- advertisement",
@@ -73,7 +73,7 @@ const STARTS: &[&str] = &[
     "相关新闻",
 ]; // rows of words
 
-/// Notices of law, wherever they stand in a short text.
+/// Legal notices, anywhere in a short text.
 const NOTICES: &[&str] = &[
     "all rights reserved",
     "copyright ©",
@@ -86,7 +86,7 @@ const NOTICES: &[&str] = &[
     "版权所有",
 ]; // rows of words
 
-/// What offers, notices of law and forms speak of.
+/// The subjects of offers, legal notices and forms.
 const SUBJECTS: &[&str] = &[
     "newsletter",
     "your inbox",
@@ -119,7 +119,7 @@ const SUBJECTS: &[&str] = &[
     "abonnieren",
 ]; // rows of words
 
-/// Whether a short text is such a one. `is_linked` when links are much of it.
+/// Whether a short text is boilerplate. `is_linked` means that links make up much of it.
 pub(crate) fn is_boilerplate(line: &str, is_linked: bool) -> bool {
     let lower = line.trim_start_matches(['[', '(', '>', '»', '►', '*', ' ']).to_lowercase();
     let begins = STARTS.iter().any(|start| lower.starts_with(start));

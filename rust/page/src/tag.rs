@@ -1,6 +1,6 @@
-//! Elements by what is made of them.
+//! The kinds of elements, by how they are processed.
 
-/// An element's name, as far as it makes a difference.
+/// An element's name, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tag {
     Text,
@@ -40,11 +40,11 @@ pub(crate) enum Tag {
     Tr,
     RowGroup,
     Ul,
-    /// Nothing is written for it, and nothing stands in it.
+    /// No output, and no content.
     Wbr,
-    /// Another element that breaks the line.
+    /// Another block element.
     OtherBlock,
-    /// Another element of a line.
+    /// Another inline element.
     OtherInline,
     Other,
 }
@@ -101,7 +101,7 @@ impl Tag {
         }
     }
 
-    /// Whether it breaks the line that it stands in.
+    /// Whether the element breaks the line.
     pub(crate) fn is_block(self) -> bool {
         matches!(
             self,
@@ -132,7 +132,7 @@ impl Tag {
         )
     }
 
-    /// Whether it is of a line, whatever stands in it.
+    /// Whether the element is inline, whatever it contains.
     pub(crate) fn is_inline(self) -> bool {
         matches!(
             self,
@@ -151,7 +151,7 @@ impl Tag {
     }
 }
 
-/// Elements that a reader does not see, or that are no content.
+/// Elements that are invisible to readers or not content.
 pub(crate) fn is_never_read(name: &str) -> bool {
     matches!(
         name,
@@ -178,12 +178,12 @@ pub(crate) fn is_never_read(name: &str) -> bool {
     )
 }
 
-/// Elements whose content is no markup.
+/// Elements whose content is not markup.
 pub(crate) fn is_raw(name: &str) -> bool {
     matches!(name, "script" | "style" | "xmp" | "iframe" | "noembed" | "noframes" | "noscript" | "plaintext")
 }
 
-/// Elements that have no end.
+/// Elements without an end tag.
 pub(crate) fn is_void(name: &str) -> bool {
     matches!(
         name,
@@ -208,7 +208,7 @@ pub(crate) fn is_void(name: &str) -> bool {
     )
 }
 
-/// Elements whose attributes say nothing about what they are.
+/// Elements whose attributes do not describe them.
 pub(crate) fn is_bare(name: &str) -> bool {
     matches!(
         name,

@@ -1,7 +1,7 @@
-//! A page as a tree of what a reader sees, with the sizes that choices are made by.
+//! A page as a tree of its visible elements, with the sizes that the selection of the content uses.
 //!
-//! What is nested deeper than `DEPTH_MAX` stands beside its ancestor at that depth, so recursion is bounded; beyond
-//! `NODES_MAX` the rest is left out.
+//! Elements nested deeper than `DEPTH_MAX` become siblings of their ancestor at that depth, which limits recursion.
+//! Nodes beyond `NODES_MAX` are dropped.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use crate::Link;
 
 const DEPTH_MAX: usize = 150;
 const NODES_MAX: usize = 300_000;
-/// Which attribute a value is of.
+/// The attribute that a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Name,
@@ -33,8 +33,8 @@ static HIDDEN_STYLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?:[^.0-9]|$)").expect("a constant")
 });
 
-/// An element or a run of text. Sizes count characters: `size` all below, `linked` those within links; `links` counts
-/// links. An anchor that leads nowhere is none, nor is a heading's to itself.
+/// An element or a run of text. Sizes are in characters: `size` of all text inside, `linked` of the text inside links.
+/// `links` is the number of links. An anchor without a target does not count, nor does a heading's anchor to itself.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) tag: Tag,
@@ -52,26 +52,26 @@ pub(crate) struct Node<'a> {
     pub(crate) is_link: bool,
 }
 
-/// The tree; nodes are numbers, in the order of the page.
+/// The tree. Nodes are numbered in document order.
 #[derive(Debug)]
 pub(crate) struct Tree<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
-    /// Bytes of text in elements that are hidden, left out unless asked for.
+    /// The size in bytes of text in hidden elements, which are skipped by default.
     pub(crate) hidden_bytes: usize,
 }
 
-/// The reading of a body: the tree so far, and what is open.
+/// Reads a body: the tree so far, and the open elements.
 struct Reader<'a> {
     tree: Tree<'a>,
     links: Links,
-    /// The elements that are open below the body: the node that children go to, and its name.
+    /// The open elements below the body: the node that children are added to, and the element's name.
     open: Vec<(usize, &'a str)>,
     parent: usize,
-    /// How many `pre` are open, and how many elements that are left out.
+    /// The numbers of open `pre` elements, and of open elements that are skipped.
     pre: usize,
     unread: usize,
     is_within_hidden: bool,
-    /// Elements are read too that are not seen.
+    /// Hidden elements are read too.
     has_hidden: bool,
 }
 
@@ -93,7 +93,8 @@ impl<'a> Reader<'a> {
         if name == "a" || name == "area" {
             self.links.end();
         }
-        // The writer closes in order; what does not fit is not ours.
+        // The serialized input closes elements in order, so any other end tag belongs to an element that was not
+        // opened.
         if self.open.last().is_some_and(|(_, open_name)| *open_name == name) {
             self.open.pop();
             if self.unread > 0 {
@@ -105,7 +106,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opens an element: `inside` is its tag without the brackets, `rest` what follows. Returns what is read next.
+    /// Opens an element. `inside` is its tag without the brackets, and `rest` the text after it. Returns the text to
+    /// read next.
     fn start_tag(&mut self, inside: &'a str, rest: &'a str) -> &'a str {
         let cut = inside.find(|c: char| c.is_ascii_whitespace() || c == '/').unwrap_or(inside.len());
         let (name, attributes) = inside.split_at(cut);
@@ -122,7 +124,7 @@ impl<'a> Reader<'a> {
             is_out |= self.is_within_hidden;
         }
         if is_raw(name) {
-            // Its end tag comes next, and closes nothing.
+            // Its end tag comes next and closes nothing.
             return &rest[find_end(rest, name)..];
         }
         let mut node = self.parent;
@@ -147,7 +149,7 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Reads a body that is in order, and the links of all of it. `has_hidden`: elements too that are not seen.
+    /// Reads a well-formed body and all of its links. `has_hidden` also reads hidden elements.
     pub(crate) fn read(html: &'a str, has_hidden: bool) -> (Tree<'a>, Vec<Link>) {
         let mut tree = Tree { nodes: Vec::with_capacity(html.len() / 24 + 16), hidden_bytes: 0 };
         tree.push(Tag::Body, "body", Cow::Borrowed(""), "", NONE);
@@ -194,7 +196,7 @@ impl<'a> Tree<'a> {
         let size = if text.is_ascii() { text.len() } else { text.chars().count() };
         let number = self.nodes.len();
         let href = if tag == Tag::A { attribute_of(attributes, "href") } else { None };
-        // A heading's anchor to itself is no link away.
+        // A heading's anchor to itself is not a link.
         let is_anchor = || href.as_ref().is_some_and(|href| href.starts_with('#'));
         let is_link = href.is_some() && !(matches!(self.nodes[parent].tag, Tag::H(_)) && is_anchor());
         self.nodes.push(Node {
@@ -236,7 +238,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Whether what stands behind a node, beside it, is dropped.
+    /// Whether the next sibling of a node is dropped.
     pub(crate) fn next_is_dropped(&self, number: usize) -> bool {
         let mut next = self.nodes[number].next;
         while next != NONE && self.nodes[next].tag == Tag::Text && self.nodes[next].text.trim().is_empty() {
@@ -245,7 +247,7 @@ impl<'a> Tree<'a> {
         next != NONE && self.nodes[next].is_dropped
     }
 
-    /// Nothing is dropped any more.
+    /// Restores every dropped node.
     pub(crate) fn take_back(&mut self) {
         self.nodes.iter_mut().for_each(|node| node.is_dropped = false);
     }
@@ -254,7 +256,7 @@ impl<'a> Tree<'a> {
         Children { tree: self, next: self.nodes[number].first }
     }
 
-    /// Everything below a node, in the order of the page.
+    /// The descendants of a node in document order.
     pub(crate) fn below(&self, number: usize) -> Below<'_, 'a> {
         let mut waiting = Vec::new();
         if self.nodes[number].first != NONE {
@@ -263,7 +265,7 @@ impl<'a> Tree<'a> {
         Below { tree: self, waiting }
     }
 
-    /// The value of an attribute; `""` for one without a value.
+    /// The value of an attribute; `""` if it has none.
     pub(crate) fn attribute(&self, number: usize, name: &str) -> Option<Cow<'a, str>> {
         attribute_of(self.nodes[number].attributes, name)
     }
@@ -272,7 +274,7 @@ impl<'a> Tree<'a> {
         !self.nodes[number].attributes.is_empty()
     }
 
-    /// The attributes that hint at what it is, as they are written.
+    /// The attributes that hint at the meaning of a node, as written.
     pub(crate) fn hints_of(&self, number: usize) -> impl Iterator<Item = (Source, &'a str)> {
         Attributes { rest: self.nodes[number].attributes }.filter_map(|(name, value)| match name {
             "class" | "id" => Some((Source::Name, value)),
@@ -282,12 +284,12 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// All text below as it stands.
+    /// The text of all descendants, unchanged.
     pub(crate) fn raw_text(&self, number: usize) -> String {
         self.below(number).map(|each| &*self.nodes[each].text).collect()
     }
 
-    /// All text below in one line with single blanks.
+    /// The text of all descendants on one line, with single spaces.
     pub(crate) fn line(&self, number: usize) -> String {
         let mut out = String::new();
         for each in self.below(number) {
@@ -301,7 +303,7 @@ impl<'a> Tree<'a> {
         out
     }
 
-    /// The node as HTML: no scripts and styles, addresses absolute.
+    /// The node as HTML, without scripts and styles and with absolute addresses.
     pub(crate) fn html(&self, number: usize, base: &str) -> String {
         enum Step {
             Open(usize),
