@@ -1,7 +1,8 @@
-//! Accepts connections on the engine's own thread and hands each to the worker that has the fewest.
+//! Accepts connections on the engine's thread and hands each to the worker with the fewest.
 //!
-//! One listener rather than one for each thread: a worker that is stuck gets nothing new, few connections spread evenly, and
-//! the limits on their number are exact. What it costs is one change of threads for a connection, none for a request.
+//! There is one listener instead of one per thread. A worker that is stuck gets nothing new, a small number of
+//! connections is distributed evenly, and the connection limits are exact. The cost is one thread change per
+//! connection, and none per request.
 
 use crate::config::Config;
 use crate::connection_limit::ConnectionLimit;
@@ -17,10 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const BACKLOG: i32 = 2048;
-/// Pause of accepting after the system had no file descriptor left.
+/// How long accepting pauses after the system ran out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Binds the address, beside the supervisor's claim on it and whoever held it before.
+/// Binds the address with `SO_REUSEPORT`, so that it can be shared with the supervisor's socket and with a previous
+/// listener.
 pub fn bind(config: &Config) -> io::Result<TcpListener> {
     let address = SocketAddr::new(config.host, config.port);
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -33,7 +35,7 @@ pub fn bind(config: &Config) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// The task that accepts connections, with what it needs to judge and hand them over.
+/// The task that accepts connections and hands them over.
 #[derive(Debug)]
 pub struct Acceptor {
     pub shared: Arc<Shared>,
@@ -43,7 +45,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts until it is dropped.
+    /// Accepts connections until the task is dropped.
     pub async fn run(self, listener: TcpListener) {
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,
@@ -63,7 +65,7 @@ impl Acceptor {
     }
 
     fn receive(&self, stream: TcpStream, peer: SocketAddr) {
-        // A connection that is gone already.
+        // The connection is already closed.
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -77,7 +79,8 @@ impl Acceptor {
         }
     }
 
-    /// Answers 503 where the limit on connections is reached. Over TLS nothing is said: that would need a handshake first.
+    /// Answers 503 when a connection limit is reached. Over TLS nothing is sent, because that would need a handshake
+    /// first.
     fn turn_away(&self, mut stream: TcpStream) {
         if self.certificate.is_some() {
             return;
@@ -95,13 +98,13 @@ impl Acceptor {
         }
         text.extend_from_slice(b"\r\n");
         text.extend_from_slice(&body);
-        // It fits into the empty buffer of a fresh socket, or the caller is gone.
+        // The answer fits into the empty buffer of a new socket, unless the caller has left.
         let _sent = stream.write_all(&text);
         let _ended = stream.shutdown(std::net::Shutdown::Write);
     }
 }
 
-/// Whether the connection broke before it was accepted, which is no fault of this side.
+/// Whether the connection broke before it was accepted, which is not an error of the server.
 fn is_of_the_caller(error: &io::Error) -> bool {
     matches!(
         error.kind(),

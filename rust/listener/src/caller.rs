@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, and the engine as the connections of one thread reach it.
+//! The peer of a connection, and the engine as seen by the connections of one thread.
 
 use crate::connection_limit::Permit;
 use crate::connection_state::ConnectionState;
@@ -19,13 +19,13 @@ impl EngineHandle {
         Self { engine, wake: Arc::new(NoWake) }
     }
 
-    /// Admits a head for a front that polls.
+    /// Admits a request head for a front that polls.
     pub fn admit(&self, inbound: &Inbound<'_>) -> Admitted {
         self.engine.admit(inbound, Arc::clone(&self.wake))
     }
 }
 
-/// The wake-up of a front that polls exchanges itself and so needs none.
+/// A front that polls exchanges itself needs no wake-up.
 #[derive(Debug)]
 struct NoWake;
 
@@ -33,7 +33,7 @@ impl Wake for NoWake {
     fn wake(&self, _: u64) {}
 }
 
-/// Who is at the other end of a connection. It counts as one connection until the last part of it is gone.
+/// The peer of a connection. The connection counts as open until the last part of it is dropped.
 #[derive(Debug)]
 pub struct Caller {
     pub peer: IpAddr,
@@ -43,7 +43,7 @@ pub struct Caller {
     pub permits: (Permit, OpenConnection),
 }
 
-/// The exchange of a head that was admitted or answered.
+/// The exchange of a request that was admitted or answered.
 pub(crate) fn exchange_of(admitted: &Admitted) -> Arc<Exchange> {
     Arc::clone(match admitted {
         Admitted::Answered(exchange) => exchange,
@@ -51,12 +51,12 @@ pub(crate) fn exchange_of(admitted: &Admitted) -> Arc<Exchange> {
     })
 }
 
-/// One connection in its worker's count of open ones, until it is dropped.
+/// Counts one connection as open in its worker, until it is dropped.
 #[derive(Debug)]
 pub struct OpenConnection(Arc<AtomicUsize>);
 
 impl OpenConnection {
-    /// `open`: the worker's counter, in which this connection is counted already.
+    /// `open` is the worker's counter, which already includes this connection.
     pub fn new(open: Arc<AtomicUsize>) -> Self {
         Self(open)
     }

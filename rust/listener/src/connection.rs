@@ -12,9 +12,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-/// How a connection of HTTP/2 begins (RFC 9113, 3.4).
+/// The first bytes of an HTTP/2 connection (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The most bytes that are read at once of a connection whose protocol is not known yet.
+/// The most bytes that are read at once before the protocol is known.
 const AHEAD_BYTES: usize = 4096;
 
 /// Serves a connection to its end. Dropping the future ends it at once.
@@ -23,7 +23,7 @@ pub async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, caller: Caller, 
     let state = Arc::clone(&caller.state);
     let opened = tokio::select! {
         biased;
-        // Nothing was asked yet, so there is nothing to finish.
+        // No request has been received, so there is nothing to finish.
         () = state.wait_for_close(CloseMode::Graceful) => None,
         opened = open(stream, tls, &state) => opened,
     };
@@ -32,7 +32,7 @@ pub async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, caller: Caller, 
         io.unread(ahead.freeze());
         http2::serve(io, caller, engine).await;
     } else {
-        // It looks itself, whenever it is polled, whether it is to close.
+        // The connection checks the close mode itself whenever it is polled.
         let connection = pin!(http1::serve(io, ahead, caller, engine));
         drive(&state, connection, |_| {}).await;
     }
@@ -41,24 +41,24 @@ pub async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, caller: Caller, 
 /// A connection whose protocol is known.
 struct Opened {
     io: Io,
-    /// Bytes that were read to find out the protocol.
+    /// The bytes that were read to detect the protocol.
     ahead: BytesMut,
     is_http2: bool,
 }
 
-/// The handshake, and the first bytes as far as they tell the protocol. `None`: the connection ended inside.
+/// Performs the handshake and reads enough bytes to detect the protocol. Returns `None` if the connection ended first.
 async fn open(stream: TcpStream, tls: Option<TlsAcceptor>, state: &Arc<ConnectionState>) -> Option<Opened> {
     let Some(acceptor) = tls else {
         return sniff(Io::new(Stream::Tcp(stream), Arc::clone(state))).await;
     };
-    // What a stranger gets wrong in a handshake is no news.
+    // Failed handshakes of unknown callers are not logged.
     let stream = acceptor.accept(stream).await.ok()?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Some(Opened { io: Io::new(Stream::Tls(Box::new(stream)), Arc::clone(state)), ahead: BytesMut::new(), is_http2 })
 }
 
 async fn sniff(mut io: Io) -> Option<Opened> {
-    // Room for a whole ordinary head, in one read.
+    // Large enough for a typical head in one read.
     let mut ahead = BytesMut::with_capacity(AHEAD_BYTES);
     loop {
         let known = ahead.len().min(PREFACE.len());

@@ -1,4 +1,4 @@
-//! How many connections there may be: in total and of one address.
+//! Limits the number of connections, in total and per address.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -6,18 +6,18 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// The limit on open connections, and how many there are.
+/// The connection limits, and the current counts.
 #[derive(Debug)]
 pub struct ConnectionLimit {
     open: AtomicUsize,
     refused: AtomicU64,
     max: usize,
-    /// Connections of one address at once; 0 for no limit of its own.
+    /// The maximum number of connections per address; 0 means no limit.
     max_per_address: usize,
     of_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One connection that is counted until it is dropped.
+/// One connection, counted until it is dropped.
 #[derive(Debug)]
 pub struct Permit {
     quota: Arc<ConnectionLimit>,
@@ -35,10 +35,10 @@ impl ConnectionLimit {
         })
     }
 
-    /// Counts one more connection. `None` when there are as many as there may be.
+    /// Counts a connection. Returns `None` if a limit is reached.
     pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Permit> {
         let counted = self.open.fetch_add(1, Ordering::AcqRel) < self.max;
-        // Dropped, it gives back what was counted.
+        // Dropping the permit undoes the count.
         let mut permit = Permit { quota: Arc::clone(self), address: None };
         let is_free = counted && (self.max_per_address == 0 || self.count(&mut permit, group(peer)));
         if !is_free {
@@ -62,7 +62,7 @@ impl ConnectionLimit {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Connections that were turned away since the start.
+    /// The number of connections that were refused since the start.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -82,7 +82,7 @@ impl Drop for Permit {
     }
 }
 
-/// Who counts as one: an IPv4 address; in IPv6 the network that one customer is given.
+/// The unit of the limit per address: an IPv4 address, or in IPv6 the network that one customer usually gets.
 fn group(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

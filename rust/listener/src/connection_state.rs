@@ -1,7 +1,8 @@
-//! The state of a connection, for the worker that watches over it: idle, reading a head or serving, since when, and how it is to close.
+//! The state of a connection, which its worker monitors: idle, reading a head or serving, since when, and how it should
+//! close.
 //!
-//! The connection notes moments as it passes them, with a clock that ticks four times a second; the worker looks at all of its
-//! connections with each tick. So no request sets a timer.
+//! The connection records the time of each change with a clock that ticks four times a second, and the worker checks
+//! all of its connections at each tick. Requests therefore need no timers.
 
 use crate::config::{HEAD_WITHIN, IDLE, MAX_REQUESTS};
 use fairlead_engine::patience::SEND_PATIENCE;
@@ -16,7 +17,7 @@ use std::time::Duration;
 /// One tick of the worker's clock.
 pub const TICK: Duration = Duration::from_millis(250);
 
-/// How long a connection that was asked to end may take where it has nothing to do.
+/// How long an idle connection may take to close after it was told to.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A worker's clock: ticks since its start, from 1.
@@ -43,16 +44,16 @@ fn ticks(duration: Duration) -> u32 {
     duration.as_millis().div_ceil(TICK.as_millis()) as u32
 }
 
-/// How a connection is to close, if at all.
+/// Whether and how a connection should close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum CloseMode {
-    /// The connection stays.
+    /// The connection stays open.
     Open,
-    /// The connection ends with the next answer, which says so. Where nothing is asked it stays.
+    /// The connection closes after the next answer, which announces it. Without a request it stays open.
     AfterAnswer,
-    /// The connection ends after the request that is under way, or at once where there is none.
+    /// The connection closes after the current request, or immediately if there is none.
     Graceful,
-    /// The connection ends at once, whatever is under way.
+    /// The connection closes immediately, even during a request.
     Now,
 }
 
@@ -60,21 +61,21 @@ const IDLE_STATE: u8 = 0;
 const HEADING: u8 = 1;
 const SERVING: u8 = 2;
 
-/// The state of one connection. It is written by the connection's own thread; only the close mode is set from elsewhere.
+/// The state of one connection. Only the connection's own thread writes it, except for the close mode.
 #[derive(Debug)]
 pub struct ConnectionState {
     clock: Arc<Clock>,
     state: AtomicU8,
     since: AtomicU32,
-    /// The tick since which the caller takes nothing of what is to be sent; 0 while it does.
+    /// The tick since which the caller has not accepted any bytes; 0 if it accepts them.
     stuck_since: AtomicU32,
     requests: AtomicU32,
     open: AtomicU32,
-    /// The answer went out before the request's body was read to its end.
+    /// The answer was sent before the request's body was read completely.
     has_unread_body: AtomicBool,
-    /// HTTP/2: bytes between requests are no head.
+    /// The connection uses HTTP/2, where bytes between requests are not a head.
     is_http2: AtomicBool,
-    /// The connection carries WebSocket frames, which have timeouts of their own.
+    /// The connection carries WebSocket frames, which have other timeouts.
     is_upgraded: AtomicBool,
     close_mode: AtomicU8,
     close_sent_at: AtomicU32,
@@ -82,7 +83,7 @@ pub struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// A connection that has just come is in its first head.
+    /// A new connection waits for its first head.
     pub fn new(clock: Arc<Clock>) -> Arc<Self> {
         let since = AtomicU32::new(clock.now());
         Arc::new(Self {
@@ -101,27 +102,27 @@ impl ConnectionState {
         })
     }
 
-    // --- the connection's side
+    // --- called by the connection
 
     fn enter(&self, state: u8) {
         self.state.store(state, Ordering::Relaxed);
         self.since.store(self.clock.now(), Ordering::Relaxed);
     }
 
-    /// Notes that bytes came: an idle connection is in a head from here on.
+    /// Records that bytes arrived. An idle connection is now reading a head.
     pub fn note_read(&self) {
         if self.state.load(Ordering::Relaxed) == IDLE_STATE && !self.is_http2.load(Ordering::Relaxed) {
             self.enter(HEADING);
         }
     }
 
-    /// The connection speaks HTTP/2: from here on it is idle while it has no stream, whatever else it says.
+    /// Records that the connection uses HTTP/2. It is idle whenever it has no stream.
     pub fn enter_http2(&self) {
         self.is_http2.store(true, Ordering::Relaxed);
         self.enter(IDLE_STATE);
     }
 
-    /// Notes that bytes went out.
+    /// Records that bytes were sent.
     pub fn note_write(&self) {
         self.stuck_since.store(0, Ordering::Relaxed);
         if self.state.load(Ordering::Relaxed) == IDLE_STATE && !self.is_http2.load(Ordering::Relaxed) {
@@ -129,14 +130,14 @@ impl ConnectionState {
         }
     }
 
-    /// Notes that the caller takes nothing of what is to be sent.
+    /// Records that the caller does not accept the bytes to be sent.
     pub fn note_blocked_write(&self) {
         if self.stuck_since.load(Ordering::Relaxed) == 0 {
             self.stuck_since.store(self.clock.now(), Ordering::Relaxed);
         }
     }
 
-    /// A request begins. `true`: it is the last one that this connection serves.
+    /// Records the start of a request. Returns `true` if it is the last one that this connection serves.
     pub fn begin_request(self: &Arc<Self>) -> (RequestGuard, bool) {
         self.enter(SERVING);
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +146,7 @@ impl ConnectionState {
         (RequestGuard(Arc::clone(self)), is_last)
     }
 
-    /// Notes that the answer goes out before the request's body was read.
+    /// Records that the answer is sent before the request's body was read.
     pub fn leave_body_unread(&self) {
         self.has_unread_body.store(true, Ordering::Relaxed);
     }
@@ -154,12 +155,12 @@ impl ConnectionState {
         self.has_unread_body.load(Ordering::Relaxed)
     }
 
-    /// Notes that the connection carries WebSocket frames from here on.
+    /// Records that the connection carries WebSocket frames from now on.
     pub fn note_upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
     }
 
-    /// Remembers whom to wake; once, by the one task that is the connection.
+    /// Stores the waker of the one task that serves the connection.
     pub fn register_waker(&self, cx: &Context<'_>) {
         let mut waker = self.waker.lock();
         if waker.as_ref().is_none_or(|known| !known.will_wake(cx.waker())) {
@@ -176,7 +177,7 @@ impl ConnectionState {
         }
     }
 
-    /// Ends when the connection is to close at least in this way.
+    /// Waits until the connection should close at least in this way.
     pub async fn wait_for_close(&self, least: CloseMode) {
         poll_fn(|cx| {
             self.register_waker(cx);
@@ -189,9 +190,9 @@ impl ConnectionState {
         .await;
     }
 
-    // --- the worker's side
+    // --- called by the worker
 
-    /// Tells the connection how to close. A stricter mode that it was told before stays.
+    /// Sets how the connection should close. A stricter mode that was set before is kept.
     pub fn close(&self, mode: CloseMode) {
         if self.close_mode.fetch_max(mode as u8, Ordering::AcqRel) < mode as u8 {
             self.close_sent_at.store(self.clock.now(), Ordering::Relaxed);
@@ -202,7 +203,7 @@ impl ConnectionState {
         }
     }
 
-    /// Holds the connection to its timeouts; called by its worker with each tick.
+    /// Checks the timeouts. The worker calls this at each tick.
     pub fn check_timeouts(&self) {
         let now = self.clock.now();
         let is_over = |since: u32, patience: Duration| now.saturating_sub(since) > ticks(patience);
@@ -232,7 +233,7 @@ impl ConnectionState {
     }
 }
 
-/// A request under way, until it is dropped.
+/// A running request, until it is dropped.
 #[derive(Debug)]
 pub struct RequestGuard(Arc<ConnectionState>);
 
@@ -244,8 +245,8 @@ impl Drop for RequestGuard {
     }
 }
 
-/// Polls a connection to its end, and passes on how it is to close: `finish` is called once when it is to end after the request that is
-/// under way. An error of the connection is not looked at: its requests have told it.
+/// Polls a connection to its end and forwards the close mode. `finish` is called once when the connection should close
+/// after the current request. Errors of the connection are ignored, because its requests have reported them.
 pub async fn drive<C: Future>(
     state: &ConnectionState,
     mut connection: Pin<&mut C>,

@@ -1,7 +1,7 @@
-//! A request under way: its exchange and the work for it, polled by whoever has its connection.
+//! A running request: its exchange and its work, polled by the task of its connection.
 //!
-//! Work that is not at its end when its answer is, or when the caller leaves, goes on as a task of its own: it has a
-//! connection to give back, or it finds that nobody listens, and settles.
+//! Work that is not finished when its answer ends or the caller leaves continues as a separate task: it returns its
+//! upstream connection, or it detects that nobody is listening and settles.
 
 use crate::connection_state::RequestGuard;
 use fairlead_engine::{task, Exchange, Head, Piece, Work};
@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-/// Bytes of an answer that are sent at once rather than gathered further.
+/// From this many buffered bytes on, an answer is sent without waiting for more.
 const GATHER_BYTES: usize = 16 * 1024;
-/// Polls in a row that may gather bytes before they are sent.
+/// The maximum number of consecutive polls that gather bytes before they are sent.
 const MAX_LOOKS: u32 = 64;
 
-/// A request under way.
+/// A running request.
 pub struct Flight {
     exchange: Arc<Exchange>,
     work: Option<Work>,
     is_ended: bool,
-    /// Polls in a row in which the work brought more bytes.
+    /// The number of consecutive polls in which the work returned more bytes.
     looks: u32,
     _serving: RequestGuard,
 }
@@ -44,19 +44,20 @@ impl Flight {
         self.work = Some(work);
     }
 
-    /// The answer's head. `None`: the answer stops short before it.
+    /// The head of the answer. `None` means that the answer was aborted before it.
     pub async fn head(&mut self) -> Option<Head> {
         std::future::poll_fn(|cx| self.poll_head(cx)).await
     }
 
-    /// Polls the work for the answer's head. `None`: the answer stops short before it.
+    /// Polls the work for the head of the answer. `None` means that the answer was aborted before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Option<Head>> {
         self.poll_work(cx);
         self.exchange.poll_head(cx)
     }
 
-    /// The next piece of the answer's body. While the work brings more with each look, the look is repeated behind whatever
-    /// else is ready on this thread: a provider's read holds many events, and each of them written alone costs a system call.
+    /// The next piece of the answer's body. While each poll of the work returns more bytes, it is polled again after
+    /// the other ready tasks of this thread. One read from a provider contains many events, and writing each of them
+    /// separately would cost a system call.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
         let (before, _) = self.exchange.buffered();
         if before == 0 || self.looks > 0 {
@@ -75,22 +76,22 @@ impl Flight {
         piece
     }
 
-    /// Notes that the answer was taken to its end.
+    /// Records that the answer was taken to its end.
     pub fn land(mut self) {
         self.is_ended = true;
     }
 
     fn poll_work(&mut self, cx: &mut Context<'_>) {
         let Some(work) = &mut self.work else { return };
-        // What the work tells is looked for right behind it.
+        // The exchange is checked right after the poll, so it need not wake this task.
         self.exchange.forget_waker();
-        // A defect in one request ends that request: its guards have told the caller by the time that this returns.
+        // A panic ends only this request. Its guards have informed the caller when this returns.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(())) => self.work = None,
             Err(_) => {
                 tracing::error!(exchange_id = self.exchange.id(), "a request's work ended with a panic");
-                // Its guards run as it is dropped, and may panic no further.
+                // Dropping the work runs its guards, whose panics are caught too.
                 let work = self.work.take();
                 drop(catch_unwind(AssertUnwindSafe(|| drop(work))));
             }
@@ -104,7 +105,7 @@ impl Drop for Flight {
             self.exchange.cancel();
         }
         if let Some(work) = self.work.take() {
-            // Outside of a runtime the work is dropped, which settles it as well.
+            // Outside a runtime the work is dropped, which also settles it.
             if Handle::try_current().is_ok() {
                 task::spawn(work);
             }

@@ -1,4 +1,4 @@
-//! HTTP/2 as a server (RFC 9113), by hyper: its streams are requests of their own, each handed to the engine.
+//! The HTTP/2 server (RFC 9113), based on hyper: each stream is a request that is passed to the engine.
 
 use crate::caller::{exchange_of, Caller, EngineHandle};
 use crate::connection_state::{drive, CloseMode};
@@ -24,19 +24,19 @@ const STREAMS: u32 = 100;
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 const FRAME_BYTES: u32 = 16 * 1024;
-/// Size of a decoded header list: one byte of a packed one may stand for kilobytes.
+/// The maximum size of a decoded header list. One byte of a compressed list may stand for kilobytes.
 const HEADER_LIST_BYTES: u32 = 64 * 1024;
-/// Bytes of an answer that wait for the caller's window, beside what the exchange holds.
+/// The bytes of an answer that wait for the caller's flow-control window, in addition to those in the exchange.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
-/// Streams that a caller opened and reset before they were looked at (CVE-2023-44487).
+/// The maximum number of streams that a caller opened and reset before they were processed (CVE-2023-44487).
 const PENDING_RESETS: usize = 20;
-/// Resets that the caller made us send.
+/// The maximum number of resets that the caller made the server send.
 const LOCAL_RESETS: usize = 1024;
-/// Interval of pings, which find out a caller that is gone without a word.
+/// The interval of pings, which detect a caller that has disappeared.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WITHIN: Duration = Duration::from_secs(20);
 
-/// Serves a connection to its end. Dropping the future ends it at once.
+/// Serves a connection to its end. Dropping the future ends it immediately.
 pub async fn serve(io: Io, caller: Arc<Caller>, engine: Arc<EngineHandle>) {
     caller.state.enter_http2();
     let own = Arc::clone(&caller);
@@ -68,17 +68,17 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        // It ends with its stream.
+        // The task ends with its stream.
         drop(task::spawn(future));
     }
 }
 
-/// There is nobody to answer, or nothing to answer with: the connection ends.
+/// There is nobody to answer, or no answer, so the connection closes.
 #[derive(Debug, thiserror::Error)]
 #[error("the request has no answer")]
 pub struct NoAnswer;
 
-/// Answers one request. Dropping the future is the caller's leaving.
+/// Answers one request. Dropping the future means that the caller has left.
 async fn answer(
     engine: Arc<EngineHandle>,
     caller: Arc<Caller>,
@@ -135,7 +135,7 @@ fn response(head: Head, body: Reply) -> Response<Reply> {
     response
 }
 
-/// Calls `work` with a head as the engine reads it, borrowed from hyper's.
+/// Calls `work` with a head in the form that the engine reads, borrowed from hyper's.
 fn with_inbound<T>(parts: &http::request::Parts, caller: &Caller, work: impl FnOnce(&Inbound<'_>) -> T) -> T {
     let headers: SmallVec<[(&[u8], &[u8]); 32]> =
         parts.headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect();

@@ -1,8 +1,9 @@
-//! The bytes of a connection: plain or TLS, what was read of it to know its protocol, and its end.
+//! The bytes of a connection, plain or TLS, including those that were read to detect the protocol, and the end of the
+//! connection.
 //!
-//! A connection ends in two steps where a request's body was left unread: our side first, then, for a little while, what the caller
-//! still sends is read and forgotten. Closed at once, its unread bytes would make the kernel send a reset, which takes the
-//! answer away from a caller that is still writing (RFC 9112, 9.6).
+//! If a request's body was not read completely, the connection closes in two steps: first the server's side, and then
+//! the bytes that the caller still sends are read and discarded for a short time. If it closed immediately, the kernel
+//! would send a reset for the unread bytes, and a caller that is still writing would lose the answer (RFC 9112, 9.6).
 
 use crate::connection_state::ConnectionState;
 use bytes::{Buf as _, Bytes};
@@ -17,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
-/// How long what a caller still sends is read after our side has ended.
+/// How long bytes from the caller are read after the server's side has closed.
 const LINGER: Duration = Duration::from_secs(3);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
@@ -32,7 +33,7 @@ pub enum Stream {
 #[derive(Debug)]
 pub struct Io {
     stream: Stream,
-    /// Bytes that were read before, and are given again first.
+    /// Bytes that were read earlier and are returned first.
     ahead: Bytes,
     state: Arc<ConnectionState>,
     lingering: Option<Pin<Box<Sleep>>>,
@@ -44,7 +45,7 @@ impl Io {
         Self { stream, ahead: Bytes::new(), state, lingering: None, lingered_bytes: 0 }
     }
 
-    /// Gives bytes back that were read from it.
+    /// Returns bytes that were read, so that they are read again.
     pub fn unread(&mut self, ahead: Bytes) {
         self.ahead = ahead;
     }
@@ -88,7 +89,7 @@ impl AsyncRead for Io {
             buf.put_slice(&this.ahead[..amount]);
             this.ahead.advance(amount);
             if this.ahead.is_empty() {
-                // What is empty still holds its memory.
+                // An empty buffer would still hold its memory.
                 this.ahead = Bytes::new();
             }
             return Poll::Ready(Ok(()));

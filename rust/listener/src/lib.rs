@@ -1,14 +1,13 @@
-//! The engine's own listener: what granian with its adapter is otherwise, without Python on a request's way.
+//! The engine's own listener. It replaces granian and its adapter, so that no Python runs for a request.
 //!
-//! Read in this order: [`listener`] (what starts and stops), [`config`], [`accept`] (accepts and hands over), [`connection_limit`] (how
-//! many connections), [`worker`] (one of N threads), [`connection`] (which protocol, and its life), [`connection_state`] (what is
-//! known of a connection from outside, and its timeouts), [`caller`] (who is at its other end), [`io`] (its bytes), [`tls`]
-//! (certificates). Then a request: [`http1`] and [`http2`], [`request_body`] (what comes), [`flight`] (its work), [`reply`] (an
-//! answer for HTTP/2), [`websocket`] (frames).
+//! Read the modules in this order: [`listener`] (start and stop), [`config`], [`accept`] (accepts connections and
+//! distributes them), [`connection_limit`] (the number of connections), [`worker`] (one of N threads), [`connection`]
+//! (detects the protocol and serves it), [`connection_state`] (state for monitoring, and timeouts), [`caller`] (the
+//! peer), [`io`] (the bytes), [`tls`] (certificates). Then a request: [`http1`] and [`http2`], [`request_body`] (the
+//! request's body), [`flight`] (its work), [`reply`] (an answer for HTTP/2), [`websocket`] (frames).
 //!
-//! A connection lives on one thread, and so does everything that its requests do: nothing crosses threads on their way. No
-//! rule about requests stands here; those are the engine's, for every front. What stands here is the edge of a connection:
-//! how long it may take, how many there may be, how it ends.
+//! A connection and everything that its requests do stay on one thread. The rules about requests are in the engine, for
+//! every front. This crate only handles connections: how long they may take, how many there may be, and how they end.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]

@@ -1,4 +1,4 @@
-//! The listener as Python sees it: started, told to announce its drain and to drain, asked whether it is done, stopped.
+//! The listener as Python uses it: start, announce a drain, drain, check whether the drain is complete, stop.
 
 use crate::accept::{self, Acceptor};
 use crate::config::{Config, DRAIN_GRACE};
@@ -17,12 +17,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
-/// How often threads and certificate files are looked at.
+/// How often threads and certificate files are checked.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// File descriptors that are left for everything that is no connection.
+/// The number of file descriptors reserved for everything but connections.
 const OWN_DESCRIPTORS: usize = 64;
 
-/// Why a listener did not open.
+/// Why a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
     #[error("the listener's configuration is not the expected JSON: {0}")]
@@ -50,7 +50,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Opens it: when this returns, connections are accepted.
+    /// Opens the listener. When this returns, connections are accepted.
     pub fn open(engine_json: &[u8], listener_json: &[u8]) -> Result<Self, ListenerError> {
         let config: Config = serde_json::from_slice(listener_json)?;
         let certificate = match (&config.tls_certificate, &config.tls_key) {
@@ -88,8 +88,8 @@ impl Listener {
         })
     }
 
-    /// Says that a drain is to come, and goes on serving: each connection of HTTP/1.1 ends with its next answer, one of HTTP/2 with the
-    /// streams that it has. How long to wait before `drain`, milliseconds.
+    /// Announces a drain and continues to serve. HTTP/1.1 connections close after their next answer, and HTTP/2
+    /// connections with their current streams. Returns how long to wait before `drain`, in milliseconds.
     pub fn announce_drain(&self) -> u64 {
         let delay_ms = self.engine.announce_drain();
         for worker in self.workers.iter() {
@@ -98,7 +98,7 @@ impl Listener {
         delay_ms
     }
 
-    /// No connection and no request more; what is open has until the engine's deadline.
+    /// Accepts no more connections or requests. Open ones may continue until the engine's deadline.
     pub fn drain(&self) {
         let mut drained_at = self.drained_at.lock();
         if drained_at.is_none() {
@@ -111,7 +111,7 @@ impl Listener {
         }
     }
 
-    /// Whether nothing is open any more, or what is has had its time. Asked a few times a second.
+    /// Whether nothing is open any more, or the deadline has passed. Called a few times a second.
     pub fn is_drained(&self) -> bool {
         let Some(drained_at) = *self.drained_at.lock() else { return false };
         if self.quota.open() == 0 && self.engine.in_flight() == 0 {
@@ -126,14 +126,14 @@ impl Listener {
         late > 2 * DRAIN_GRACE
     }
 
-    /// Reads the certificate's files again.
+    /// Reads the certificate files again.
     pub fn reload(&self) {
         if let Some(certificate) = &self.certificate {
             certificate.reload();
         }
     }
 
-    /// Ends every thread; what is open ends with them.
+    /// Ends every thread, and with them everything that is open.
     pub fn stop(&self) {
         self.accepting.abort();
         for worker in self.workers.iter() {
@@ -156,7 +156,8 @@ impl Drop for Listener {
     }
 }
 
-/// Starts the thread that watches over the others once a second. It does nothing else, so it cannot be stuck behind them.
+/// Starts the thread that monitors the others once a second. It does nothing else, so it cannot be stuck together with
+/// them.
 fn watch(
     engine: &Arc<Engine>,
     quota: &Arc<ConnectionLimit>,
@@ -177,11 +178,11 @@ fn watch(
     Ok((stop, thread))
 }
 
-/// File descriptors that the process may have, after its soft limit was raised to the hard one.
+/// The number of file descriptors that the process may have, after raising its soft limit to the hard one.
 fn descriptors() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current < maximum || maximum.is_none() {
-        // Where it is refused, what there was holds.
+        // If this is refused, the current limit applies.
         let _raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))

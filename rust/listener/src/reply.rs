@@ -7,15 +7,15 @@ use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The answer stops short: hyper breaks the connection, or resets the stream.
+/// The answer was aborted: hyper closes the connection, or resets the stream.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer stops short")]
 pub struct StopsShort;
 
-/// The body of an answer, as far as it has come.
+/// The body of an answer, as far as it is known.
 #[derive(Debug)]
 pub enum Reply {
-    /// The whole body, known before its head goes out.
+    /// The complete body, known before its head is sent.
     Whole(Option<Bytes>),
     Pieces(Box<Flight>),
     Ended,

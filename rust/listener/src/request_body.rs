@@ -1,4 +1,4 @@
-//! A request's body: fed to the engine as it comes, and given up when it comes too slowly.
+//! Passes a request's body to the engine as it arrives, and aborts it when it arrives too slowly.
 
 use crate::flight::Flight;
 use bytes::Bytes;
@@ -13,15 +13,15 @@ use std::task::{ready, Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep_until, timeout, Sleep};
 
-/// How long, and how far, what a caller still sends of a body is read that has had its answer.
+/// How long, and how many bytes, of a body are read after its answer was sent.
 const LINGER: Duration = Duration::from_secs(3);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
-/// The caller left inside its body.
+/// The caller left before the end of its body.
 #[derive(Debug, Clone, Copy)]
 pub struct CallerGone;
 
-/// The result of reading on in a body.
+/// The result of reading a body.
 #[derive(Debug)]
 pub enum BodyEvent {
     Piece {
@@ -30,15 +30,15 @@ pub enum BodyEvent {
         is_last: bool,
     },
     End,
-    /// The body's chunks are not what HTTP says.
+    /// The body has invalid chunked framing.
     Malformed,
-    /// The caller left inside its body.
+    /// The caller left before the end of its body.
     Gone,
     Late,
 }
 
-/// The timer of a body: silence between pieces, and a least rate over its length. Armed only where the body does not come with its
-/// head.
+/// The timer of a body: a maximum pause between pieces, and a minimum rate over its length. Used only if the body does
+/// not arrive together with its head.
 struct BodyTimer {
     idle: Duration,
     since: Instant,
@@ -47,7 +47,7 @@ struct BodyTimer {
 }
 
 impl BodyTimer {
-    /// Sets the timer anew after a piece.
+    /// Resets the timer after a piece.
     fn rearm(&mut self) {
         let slowest = self.since + self.idle + Duration::from_secs(self.fed_bytes / MIN_BODY_BYTES_PER_S);
         if let Some(timer) = &mut self.timer {
@@ -62,7 +62,7 @@ impl BodyTimer {
     }
 }
 
-/// Reads the body and begins the work. Where it returns without work the exchange has its answer.
+/// Reads the body and starts the work. If it returns no work, the exchange has its answer.
 pub async fn read(
     engine: &Engine,
     pending: &mut Pending,
@@ -102,15 +102,15 @@ pub async fn read(
             let exchange = flight.exchange();
             let before = Instant::now();
             poll_fn(|cx| exchange.poll_room_to_give(cx)).await;
-            // A provider that takes its time is no slow caller.
+            // The time that a provider takes does not count as the caller's.
             patience.since += before.elapsed();
         }
         patience.rearm();
     }
 }
 
-/// Reads on for a little while and drops what comes: a stream of HTTP/2 that is reset right behind its answer takes the answer away
-/// from callers that are still writing (RFC 9113, 8.1 allows the reset, and clients stumble over it).
+/// Reads and discards the rest of the body for a short time. If an HTTP/2 stream were reset right after its answer,
+/// callers that are still writing would lose the answer. RFC 9113, 8.1 allows the reset, but some clients fail on it.
 pub fn linger(mut body: Incoming) {
     let forget = async move {
         let mut left = LINGER_BYTES;
@@ -121,24 +121,24 @@ pub fn linger(mut body: Incoming) {
             };
         }
     };
-    // It ends with its body, with its connection, or soon.
+    // The task ends with its body, with its connection, or after the timeout.
     drop(task::spawn(timeout(LINGER, forget)));
 }
 
-/// Whether hyper's error means bytes that are no body, rather than a caller that left.
+/// Whether hyper's error means an invalid body, and not a caller that left.
 fn is_malformed(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }
 
-/// The next piece of a body of HTTP/2.
+/// The next piece of an HTTP/2 body.
 pub fn poll_incoming(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<BodyEvent> {
     loop {
         return Poll::Ready(match ready!(Pin::new(&mut *body).poll_frame(cx)) {
             None => BodyEvent::End,
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(piece) => BodyEvent::Piece { piece, is_last: false },
-                // Trailers are no part of a body.
+                // Trailers are not part of a body.
                 Err(_) => continue,
             },
             Some(Err(error)) if is_malformed(&error) => BodyEvent::Malformed,

@@ -1,5 +1,5 @@
-//! The certificate: read at the start, and again when its files change or the process is told to. Connections that are open
-//! keep what they were opened with; a file that cannot be used changes nothing, and is said in the log.
+//! The TLS certificate. It is read at the start, and again when its files change or the process gets a signal. Open
+//! connections keep their certificate. An invalid file changes nothing and is logged.
 
 use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject as _;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio_rustls::TlsAcceptor;
 
-/// Why the files are no certificate.
+/// Why the files are not a valid certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     #[error("{0} cannot be read as PEM: {1}")]
@@ -24,7 +24,7 @@ pub enum CertificateError {
 
 type Changed = [Option<SystemTime>; 2];
 
-/// The certificate in use, and the files that it comes from.
+/// The current certificate, and its files.
 #[derive(Debug)]
 pub struct Certificate {
     chain: PathBuf,
@@ -34,7 +34,7 @@ pub struct Certificate {
 
 impl Certificate {
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
-        // Looked at before the files are read: what changes meanwhile is read again.
+        // The modification times are read before the files, so that a change in between causes another read.
         let changed = [modified(certificate), modified(key)];
         let config = read(certificate, key)?;
         Ok(Self { chain: certificate.to_owned(), key: key.to_owned(), current: Mutex::new((config, changed)) })
@@ -45,7 +45,7 @@ impl Certificate {
         TlsAcceptor::from(Arc::clone(&self.current.lock().0))
     }
 
-    /// Reads the files again if they have changed since they were last looked at. Blocks; about once a second.
+    /// Reads the files again if they changed since the last check. Blocks. Called about once a second.
     pub fn follow(&self) {
         let changed = [modified(&self.chain), modified(&self.key)];
         if changed != self.current.lock().1 {

@@ -1,4 +1,4 @@
-//! WebSockets (RFC 6455): the handshake, then texts between the caller and a conversation of the engine's.
+//! WebSockets (RFC 6455): the handshake, then text messages between the caller and a conversation of the engine.
 
 use crate::caller::{Caller, EngineHandle};
 use crate::connection_state::{CloseMode, ConnectionState, RequestGuard};
@@ -23,11 +23,11 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::WebSocketStream;
 
-/// A caller that says nothing for this long, with nothing under way, has left.
+/// A caller that sends nothing for this long while no request is running is considered gone.
 const IDLE: Duration = Duration::from_secs(600);
-/// How long the caller may take to answer a close.
+/// How long the caller may take to answer a close frame.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// A caller that takes nothing of one frame for this long has left.
+/// A caller that accepts nothing of a frame for this long is considered gone.
 const SEND_WITHIN: Duration = Duration::from_secs(300);
 /// The largest message that a caller may send, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
@@ -37,14 +37,14 @@ const GOING_AWAY: u16 = 1001;
 const PROTOCOL_ERROR: u16 = 1002;
 const NOT_TEXT: u16 = 1007;
 const TOO_BIG: u16 = 1009;
-/// Close code of the registry that RFC 6455, 11.7, opens.
+/// A close code from the registry of RFC 6455, 11.7.
 const TRY_AGAIN_LATER: u16 = 1013;
-/// The text that every handshake is hashed with (RFC 6455, 1.3).
+/// The constant that every handshake key is hashed with (RFC 6455, 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 type Frames = WebSocketStream<CountedStream<Io>>;
 
-/// Whether a head asks for a WebSocket (RFC 6455, 4.2.1).
+/// Whether a head requests a WebSocket (RFC 6455, 4.2.1).
 pub fn is_asked(head: &RequestHead<'_>) -> bool {
     head.method == "GET"
         && !head.is_http_10
@@ -77,11 +77,11 @@ impl Opening {
     }
 }
 
-/// Opens the conversation, or says why not.
+/// Opens the conversation, or returns the refusal.
 pub fn open(engine: &EngineHandle, head: &RequestHead<'_>, inbound: &Inbound<'_>) -> Opening {
     let is_known_version = head.header(b"sec-websocket-version") == Some(b"13");
     let (Some(key), true) = (head.header(b"sec-websocket-key"), is_known_version) else {
-        // RFC 6455, 4.4: a version that we do not speak.
+        // RFC 6455, 4.4: an unsupported version.
         let mut headers = HeaderMap::new();
         headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return Opening::Refused(Head { status: StatusCode::BAD_REQUEST, headers }, Bytes::new());
@@ -94,12 +94,12 @@ pub fn open(engine: &EngineHandle, head: &RequestHead<'_>, inbound: &Inbound<'_>
     }
 }
 
-/// The `Sec-WebSocket-Accept` that answers a key (RFC 6455, 4.2.2).
+/// The `Sec-WebSocket-Accept` for a key (RFC 6455, 4.2.2).
 fn accept_of(key: &[u8]) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat()))
 }
 
-/// The answer of a head that was refused at the gate.
+/// The answer to a head that was refused at admission.
 fn refusal(admitted: &Admitted) -> Opening {
     let exchange: &Exchange = match admitted {
         Admitted::Answered(exchange) => exchange,
@@ -108,12 +108,12 @@ fn refusal(admitted: &Admitted) -> Opening {
     if let (Some(head), Some(body)) = (exchange.take_head(), exchange.take_whole()) {
         return Opening::Refused(head, body);
     }
-    // A route that is no socket, and would work: it is to be asked without an upgrade.
+    // The route is not a WebSocket. It must be called without an upgrade.
     exchange.cancel();
     Opening::refused(StatusCode::FORBIDDEN)
 }
 
-/// Waits until the conversation's handshake is decided. `Some`: it is refused with this answer.
+/// Waits until the conversation's handshake is decided. `Some` holds the answer of a refusal.
 pub async fn decided(conversation: &dyn FrameConnection, wake: &SocketWake) -> Option<(Head, Bytes)> {
     loop {
         match conversation.handshake() {
@@ -130,12 +130,12 @@ pub async fn decided(conversation: &dyn FrameConnection, wake: &SocketWake) -> O
     }
 }
 
-/// How a conversation wakes the task of its connection.
+/// Wakes the task of a connection on behalf of its conversation.
 #[derive(Debug, Default)]
 pub struct SocketWake {
     /// The conversation has something to send.
     rung: Notify,
-    /// The conversation has ended, and whoever sends may be held up by a caller that does not read.
+    /// The conversation has ended, while sending may be blocked by a caller that does not read.
     closed: Notify,
 }
 
@@ -145,7 +145,7 @@ impl Wake for SocketWake {
     }
 }
 
-/// Carries a conversation until either side closes.
+/// Runs a conversation until either side closes.
 pub async fn converse(
     io: Io,
     conversation: Box<dyn FrameConnection>,
@@ -161,13 +161,13 @@ pub async fn converse(
     let ended = Session { conversation: &*conversation, wake: &wake, state: &caller.state }.run(&mut frames).await;
     conversation.close();
     if let Some(end) = ended {
-        // A caller that does not take its close, or does not answer it, is left.
+        // A caller that does not accept or answer the close frame is disconnected.
         drop(timeout(CLOSE_WITHIN, close(&mut frames, end)).await);
     }
     drop((serving, caller));
 }
 
-/// A conversation with what both of its directions need.
+/// A conversation, and what both directions need.
 struct Session<'a> {
     conversation: &'a dyn FrameConnection,
     wake: &'a SocketWake,
@@ -175,20 +175,20 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Runs both directions until either side wants to close. `Some`: how to close.
+    /// Runs both directions until either side closes. `Some` holds the close frame to send.
     async fn run(&self, frames: &mut Frames) -> Option<Close> {
         let (mut sink, mut stream) = frames.split();
         tokio::select! {
             biased;
             end = self.send_frames(&mut sink) => end,
             code = self.receive_frames(&mut stream) => code.map(|code| Close::new(code, "")),
-            // A caller that does not read cannot be told why it is sent away.
+            // A caller that does not read cannot receive the reason.
             () = self.wait_after_close() => None,
             () = self.state.wait_for_close(CloseMode::Now) => Some(Close::new(GOING_AWAY, "")),
         }
     }
 
-    /// Sends the conversation's texts as they come.
+    /// Sends the conversation's messages as they come.
     async fn send_frames(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<Close> {
         loop {
             while let Some(drawn) = self.conversation.take() {
@@ -204,7 +204,7 @@ impl Session<'_> {
         }
     }
 
-    /// Hands the caller's messages to the conversation.
+    /// Passes the caller's messages to the conversation.
     async fn receive_frames(&self, stream: &mut SplitStream<&mut Frames>) -> Option<u16> {
         let assembly = self.conversation.assembly();
         loop {
@@ -214,13 +214,13 @@ impl Session<'_> {
                 Err(_) => continue,
             };
             if matches!(message, Some(Ok(Message::Text(_) | Message::Binary(_)))) {
-                // What came behind it in the same read is of the next, and less than one read.
+                // Bytes of the same read that follow the message belong to the next one, and are less than one read.
                 assembly.set(0);
             }
             match message {
                 Some(Ok(Message::Text(text))) => self.conversation.receive(Some(text.as_str())),
                 Some(Ok(Message::Binary(_))) => self.conversation.receive(None),
-                // The library answers pings, and a close, as it reads on.
+                // The library answers pings and close frames while it reads.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_) | Message::Close(_))) => {}
                 Some(Err(Error::Capacity(_))) => return Some(TOO_BIG),
                 Some(Err(Error::Utf8(_))) => return Some(NOT_TEXT),
@@ -234,7 +234,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends `CLOSE_WITHIN` after the conversation did, for a caller that does not take its close.
+    /// Ends `CLOSE_WITHIN` after the conversation did, for a caller that does not accept its close frame.
     async fn wait_after_close(&self) {
         self.wake.closed.notified().await;
         tokio::time::sleep(CLOSE_WITHIN).await;

@@ -1,5 +1,5 @@
-//! One of the listener's threads: a runtime of its own, the connections that it was handed, and a look at all of them four times a
-//! second.
+//! One of the listener's threads: it has its own runtime, serves the connections that it was given, and checks all of
+//! them four times a second.
 
 use crate::caller::{Caller, EngineHandle, OpenConnection};
 use crate::connection;
@@ -18,10 +18,10 @@ use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 
-/// Threads that one worker may start for work that blocks: files of uploads and of the cache, names.
+/// The maximum number of threads of one worker for blocking work: files of uploads and of the cache, name resolution.
 const BLOCKING_THREADS: usize = 16;
 
-/// A connection on its way to its thread.
+/// A connection to be served by a worker.
 pub struct NewConnection {
     pub stream: TcpStream,
     pub peer: IpAddr,
@@ -62,13 +62,13 @@ impl Worker {
         let thread = std::thread::Builder::new().name(format!("fairlead-work-{number}")).spawn(move || {
             take_shelf(number);
             runtime.block_on(run(received, engine, counting, beating));
-            // What is still open is dropped here, and settles as it goes.
+            // Open connections are dropped here and settle.
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
         Ok(Self { messages, open, beat, thread: Mutex::new(Some(thread)) })
     }
 
-    /// How many connections are open on this thread.
+    /// The number of open connections on this thread.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
@@ -77,18 +77,18 @@ impl Worker {
         self.beat.is_stuck()
     }
 
-    /// Hands a connection over. A worker that has ended forgets it, which closes it.
+    /// Hands a connection over. A worker that has ended drops it, which closes it.
     pub fn hand_over(&self, arrived: NewConnection) {
         self.open.fetch_add(1, Ordering::Relaxed);
         let _sent = self.messages.send(Message::Connection(arrived));
     }
 
-    /// Tells every connection of the thread, and those that come later, how to close.
+    /// Sets how every current and later connection of the thread should close.
     pub fn close_connections(&self, mode: CloseMode) {
         let _sent = self.messages.send(Message::Close(mode));
     }
 
-    /// Ends the thread and what is on it.
+    /// Ends the thread and everything on it.
     pub fn stop(&self) {
         let _sent = self.messages.send(Message::Stop);
         if let Some(thread) = self.thread.lock().take() {
@@ -130,7 +130,7 @@ async fn run(
             _ = every.tick() => {
                 beat.record();
                 clock.tick();
-                // One that only this list knows is over.
+                // A connection that only this list refers to has ended.
                 states.retain(|state| Arc::strong_count(state) > 1);
                 for state in &states {
                     state.check_timeouts();
@@ -151,6 +151,6 @@ fn begin(arrived: NewConnection, state: Arc<ConnectionState>, engine: &Arc<Engin
         }
     };
     let caller = Caller { peer, is_tls: tls.is_some(), state, permits: (permit, open) };
-    // It ends with its connection, at the latest with the thread.
+    // The task ends with its connection, or at the latest with the thread.
     drop(task::spawn(connection::serve(stream, tls, caller, Arc::clone(engine))));
 }

@@ -1,7 +1,7 @@
-//! The head of a request in HTTP/1.1 bytes (RFC 9112, sections 3 to 6), and where its body ends.
+//! Parses the head of an HTTP/1.1 request (RFC 9112, sections 3 to 6) and determines where its body ends.
 //!
-//! Read in place: names are put into lower case where they lie, and nothing is copied. What two readers could take differently is
-//! refused here or by the engine, which says so in words.
+//! The head is parsed in place: names are converted to lower case in the buffer, and nothing is copied. Anything that
+//! two parsers could read differently is refused, here or by the engine, which returns a message.
 
 use fairlead_engine::Chunks;
 use http::{StatusCode, Uri};
@@ -10,25 +10,26 @@ use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Header lines of one head. The engine's own limit is the same, and says so in words where this one is not reached first.
+/// The maximum number of header lines. The engine has the same limit and reports it with a message, unless this one is
+/// reached first.
 const MAX_HEADERS: usize = 100;
 
-/// A head that cannot be read: the status of the bare answer, after which the connection ends.
+/// A head that cannot be parsed: the status of the answer without a body, after which the connection closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadFault(pub StatusCode);
 
 const BAD: HeadFault = HeadFault(StatusCode::BAD_REQUEST);
 
-/// Where a request's body ends.
+/// How the end of a request's body is determined.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BodyEnd {
-    /// The number of bytes that are still to come.
+    /// The number of bytes still to come.
     Length(u64),
     Chunked(Chunks),
 }
 
 impl BodyEnd {
-    /// Whether nothing of the body is left to be read.
+    /// Whether the body has been read completely.
     pub fn is_reached(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,
@@ -37,25 +38,25 @@ impl BodyEnd {
     }
 }
 
-/// Whether a head may end in what came behind the first `seen` bytes: it is parsed again only then.
+/// Whether a head may end after the first `seen` bytes. Only then it is parsed again.
 pub fn may_end(input: &[u8], seen: usize) -> bool {
     let new = &input[seen.saturating_sub(3)..];
     memchr_iter(b'\n', new).any(|at| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-/// A whole head, as places in the bytes that it was read from.
+/// A complete head, as positions in its bytes.
 #[derive(Debug)]
 pub struct HeadLines {
-    /// Where the body begins.
+    /// The offset of the body.
     pub end: usize,
     pub is_http_10: bool,
     method: Range<usize>,
     target: Range<usize>,
-    /// Where each name and its value lie.
+    /// The positions of each name and value.
     lines: SmallVec<[(Range<usize>, Range<usize>); 24]>,
 }
 
-/// Finds the lines of a head. `None`: it is not whole yet.
+/// Finds the lines of a head. `None` means that it is incomplete.
 pub fn scan(input: &[u8]) -> Result<Option<HeadLines>, HeadFault> {
     let mut space = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut read = httparse::Request::new(&mut []);
@@ -84,26 +85,26 @@ pub fn scan(input: &[u8]) -> Result<Option<HeadLines>, HeadFault> {
     }))
 }
 
-/// A head that was read, borrowed from its bytes.
+/// A parsed head, borrowed from its bytes.
 #[derive(Debug)]
 pub struct RequestHead<'a> {
     pub method: &'a str,
     pub path: &'a str,
     pub query: &'a [u8],
-    /// The host that the target itself names (absolute form).
+    /// The host in the target itself (absolute form).
     pub authority: Option<&'a str>,
-    /// Names in lower case, and values, in the order in which they came.
+    /// Names in lower case, and values, in their original order.
     pub headers: SmallVec<[(&'a [u8], &'a [u8]); 24]>,
     pub is_http_10: bool,
     pub body: BodyEnd,
-    /// The caller wants to use the connection again.
+    /// The caller wants to reuse the connection.
     pub is_persistent: bool,
-    /// The caller sends its body once it is told to go on (`Expect: 100-continue`).
+    /// The caller waits for `100 Continue` before it sends its body (`Expect: 100-continue`).
     pub waits_to_continue: bool,
 }
 
 impl HeadLines {
-    /// Puts the names into lower case and reads the head.
+    /// Converts the names to lower case and parses the head.
     pub fn read<'a>(&self, input: &'a mut [u8]) -> Result<RequestHead<'a>, HeadFault> {
         for (name, _) in &self.lines {
             input[name.clone()].make_ascii_lowercase();
@@ -146,7 +147,8 @@ impl<'a> RequestHead<'a> {
                     }
                 }
                 b"transfer-encoding" => {
-                    // HTTP/1.0 knows no codings, so a proxy of that version may have passed on what it did not understand.
+                    // HTTP/1.0 has no transfer codings, so a proxy of that version may have forwarded one that it did
+                    // not understand.
                     if self.is_http_10 {
                         return Err(BAD);
                     }
@@ -168,7 +170,8 @@ impl<'a> RequestHead<'a> {
         }
         self.body = match last_coding {
             Some(coding) if coding.eq_ignore_ascii_case(b"chunked") => {
-                // Two framings at once: whatever the engine says of it, nothing behind this request is read (RFC 9112, 6.1).
+                // The request has two framings. Whatever the engine decides, nothing after this request is read (RFC
+                // 9112, 6.1).
                 self.is_persistent &= length.is_none();
                 BodyEnd::Chunked(Chunks::default())
             }
@@ -178,28 +181,28 @@ impl<'a> RequestHead<'a> {
         Ok(())
     }
 
-    /// The value of the first line of this name, in lower case.
+    /// The value of the first line with this name. `name` is in lower case.
     pub fn header(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.headers.iter().find(|(of, _)| *of == name).map(|(_, value)| *value)
     }
 }
 
-/// A number of digits alone: the standard parser would take a sign.
+/// Parses a number that consists only of digits. The standard parser would accept a sign.
 fn decimal(value: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     digits.parse().ok()
 }
 
-/// Whether a target is in origin form with usual characters only, so that it needs no parser.
+/// Whether a target is in origin form with common characters only, so that it needs no URI parser.
 fn is_plain_path(target: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._~-:@!$&'()*+,;=%?".contains(&byte);
     target.starts_with('/') && target.bytes().all(is_plain)
 }
 
-/// Path, query and authority of a target in any other form, or with unusual characters.
+/// The path, query and authority of a target in any other form, or with unusual characters.
 fn split_target(target: &str) -> Result<(&str, &str, Option<&str>), HeadFault> {
     let uri: Uri = target.parse().map_err(|_| BAD)?;
-    // What the parser found is looked up in the target, which lives as long as the head does.
+    // The parts are looked up in the target, because it lives as long as the head.
     let find = |part: &str| target.find(part).and_then(|at| target.get(at..at + part.len())).ok_or(BAD);
     let authority = uri.authority().map(|authority| find(authority.as_str())).transpose()?;
     let rest = match (uri.scheme_str(), authority) {

@@ -1,4 +1,4 @@
-//! Heads of requests: what is read, what is refused, however the bytes are cut.
+//! Tests of request heads: which are accepted and which refused, however the bytes are cut.
 
 use super::*;
 use crate::fuzz;
@@ -104,7 +104,7 @@ fn bodies_end_in_one_way_or_are_refused() {
     assert_eq!(read(many.as_bytes()), Err(HeadFault(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)));
 }
 
-/// Heads that are nearly right: pieces that readers differ about, between pieces that they agree about.
+/// Almost valid heads: parts that parsers disagree about, between parts that they agree about.
 fn any_head() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         &b"POST /v1/chat HTTP/1.1\r\n"[..],
@@ -140,7 +140,7 @@ fn fuzz_request_head() {
         let whole = read(&input);
         let part = read(&input[..cut.min(input.len())]);
         if part != Ok(None) {
-            // More bytes do not change what was read, nor make good what was refused.
+            // More bytes neither change what was parsed nor make a refused head valid.
             prop_assert_eq!(&part, &whole);
         }
         let Ok(Some((_, end))) = whole else { return Ok(()) };

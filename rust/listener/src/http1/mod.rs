@@ -1,9 +1,9 @@
-//! HTTP/1.1 as a server: one connection, its requests one after the other (RFC 9112).
+//! The HTTP/1.1 server: one connection, and its requests one after the other (RFC 9112).
 //!
-//! This server is ours, and not a library's, for the same reasons as the client's side (`fairlead_engine::upstream::wire`): a head is read
-//! where it lies and handed to the engine without a copy, an answer's head and first bytes leave in one write, and a connection that
-//! waits holds no buffer. [`head`] reads requests, [`outgoing`] writes answers; the loop here connects them to the engine.
-//!
+//! The server is not a library, for the same reasons as the client (`fairlead_engine::upstream::wire`): a head is
+//! parsed in place and passed to the engine without a copy, the head of an answer and its first bytes are sent in one
+//! write, and a waiting connection holds no buffer. [`head`] parses requests, [`outgoing`] writes answers, and the loop
+//! here connects them to the engine.
 //! ```text
 //! head -> body fed to the engine -> work polled until the answer's head -> pieces written -> the next head
 //!    \_ cannot be read: a bare 400 or 431, and the connection ends   \_ the caller leaves: the work is cancelled
@@ -32,43 +32,43 @@ use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
-/// The most that is read at once.
+/// The most bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// Bytes of an answer that may wait for the socket before its work is no longer polled for more.
+/// When this many bytes of an answer wait for the socket, the work is not polled for more.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The most that is kept of the requests that a caller sends before it has its answer.
+/// The most bytes of pipelined requests that are buffered.
 const MAX_AHEAD_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// The buffer that sockets are read into. What was read is copied out before anything else runs, so one does for all
-    /// connections of a thread.
+    /// The buffer for reading from sockets. Its content is copied before anything else runs, so all connections of a
+    /// thread share it.
     static SPACE: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// Whether, and how, a connection goes on after one request.
+/// How a connection continues after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// The connection goes on with the next head.
+    /// The connection continues with the next head.
     Request,
-    /// The connection ends in order: our side first.
+    /// The connection closes in order: our side first.
     Close,
-    /// The connection ends at once: the caller is gone, or the answer stops short.
+    /// The connection closes immediately, because the caller has left or the answer was aborted.
     Drop,
 }
 
-/// A connection, between two requests or in one.
+/// A connection, between two requests or during one.
 #[derive(Debug)]
 struct Connection {
     io: Io,
-    /// Bytes that were read and are not used yet.
+    /// Bytes that were read and not yet used.
     ahead: BytesMut,
     outgoing: Outgoing,
     caller: Arc<Caller>,
     engine: Arc<EngineHandle>,
 }
 
-/// The facts of a request that matter once the engine has its head.
+/// The properties of a request that are needed after the engine has its head.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
 struct Request {
@@ -79,15 +79,16 @@ struct Request {
     body: BodyEnd,
 }
 
-/// The outcome of handing a head to the engine.
+/// The result of passing a head to the engine.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and is used at once")]
 enum Admission {
     Request(Request, Admitted, RequestGuard),
-    /// The connection belongs to a conversation now, or is refused one.
+    /// The connection is upgraded for a conversation, or the upgrade is refused.
     WebSocket(Box<Opening>, RequestGuard, bool),
 }
 
-/// Serves a connection to its end. Dropping the future ends it at once. `ahead`: what was read to know the protocol.
+/// Serves a connection to its end. Dropping the future ends it immediately. `ahead` holds the bytes that were read to
+/// detect the protocol.
 pub async fn serve(io: Io, ahead: BytesMut, caller: Arc<Caller>, engine: Arc<EngineHandle>) {
     let mut connection = Connection { io, ahead, outgoing: Outgoing::default(), caller, engine };
     loop {
@@ -119,7 +120,7 @@ pub async fn serve(io: Io, ahead: BytesMut, caller: Arc<Caller>, engine: Arc<Eng
 }
 
 impl Connection {
-    /// Reads on. Ready with how much came; nothing at the connection's end.
+    /// Reads more bytes. Ready with their number, which is zero at the connection's end.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         SPACE.with_borrow_mut(|space| {
             let mut read = ReadBuf::new(space);
@@ -133,8 +134,8 @@ impl Connection {
         })
     }
 
-    /// Ready when the caller has left. What it sends meanwhile is its next requests, which are kept up to `MAX_AHEAD_BYTES`: a caller
-    /// that sends more is noticed only when its answer is written.
+    /// Ready when the caller has left. Bytes that arrive in the meantime belong to its next requests and are buffered
+    /// up to `MAX_AHEAD_BYTES`. If a caller sends more, its leaving is noticed only when the answer is written.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.ahead.len() < MAX_AHEAD_BYTES {
             match ready!(self.poll_read(cx)) {
@@ -145,7 +146,7 @@ impl Connection {
         Poll::Pending
     }
 
-    /// The next head. `None`: the connection ended, or was asked to, before one began.
+    /// Reads the next head. `None` means that the connection ended, or should close, before one began.
     async fn head(&mut self) -> Result<Option<HeadLines>, HeadFault> {
         if !self.ahead.is_empty() {
             self.caller.state.note_read();
@@ -157,7 +158,7 @@ impl Connection {
                     return Ok(Some(lines));
                 }
             } else if seen == 0 && !self.ahead.is_empty() {
-                // Bytes that can begin no head are not waited with.
+                // Bytes that cannot begin a head are refused immediately.
                 head::scan(&self.ahead)?;
             }
             if self.ahead.len() >= MAX_HEAD_BYTES {
@@ -176,7 +177,7 @@ impl Connection {
         }
     }
 
-    /// Hands the head to the engine while it is borrowed.
+    /// Passes the head to the engine while it is borrowed.
     fn admit(&mut self, lines: &HeadLines) -> Result<Admission, HeadFault> {
         let (serving, is_last) = self.caller.state.begin_request();
         let admission = {
@@ -212,12 +213,12 @@ impl Connection {
     fn advance(&mut self, bytes: usize) {
         self.ahead.advance(bytes);
         if self.ahead.is_empty() {
-            // What is empty still holds its memory.
+            // An empty buffer would still hold its memory.
             self.ahead = BytesMut::new();
         }
     }
 
-    /// One request from its body to the end of its answer.
+    /// Serves one request from its body to the end of its answer.
     async fn answer(&mut self, mut request: Request, admitted: Admitted, serving: RequestGuard) -> Next {
         let mut flight = Flight::new(exchange_of(&admitted), serving);
         if let Admitted::Pending(mut pending) = admitted {
@@ -248,7 +249,7 @@ impl Connection {
         self.send(&request, &head, flight).await
     }
 
-    /// Reads the body and begins the work. Where it returns without work the exchange has its answer.
+    /// Reads the body and starts the work. If it returns no work, the exchange has its answer.
     async fn feed(
         &mut self,
         request: &mut Request,
@@ -283,7 +284,7 @@ impl Connection {
         }
     }
 
-    /// Takes the bytes of a body that were read already. `Err`: its chunks are not what HTTP says.
+    /// Takes the body bytes that were already read. `Err` means invalid chunked framing.
     fn take_piece(&mut self, body: &mut BodyEnd) -> Result<Bytes, ()> {
         match body {
             BodyEnd::Length(left) => {
@@ -303,13 +304,13 @@ impl Connection {
         }
     }
 
-    /// Passes over the rest of a body that nobody reads, as far as it is there already. Answers whether that was all of it.
+    /// Skips the rest of an unused body, as far as it has already arrived. Returns whether that was all of it.
     async fn skip_rest(&mut self, request: &mut Request) -> bool {
         if request.body.is_reached() {
             return true;
         }
         if request.waits_to_continue {
-            // It was not asked for, and may not come.
+            // The body was not requested, so it may not come.
             return false;
         }
         let mut left = READ_BYTES;
@@ -323,7 +324,7 @@ impl Connection {
         .await
     }
 
-    /// Writes the answer: its head with its first bytes, then what comes.
+    /// Writes the answer: its head together with its first bytes, then the rest.
     async fn send(&mut self, request: &Request, head: &Head, mut flight: Flight) -> Next {
         let whole = flight.exchange().take_whole();
         let has_body = !request.is_head && !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -346,7 +347,7 @@ impl Connection {
             is_http_10: request.is_http_10,
             content_length: match &whole {
                 Some(body) if has_body => Some(body.len() as u64),
-                // What `GET` would say.
+                // The length that the answer to `GET` would have.
                 _ if request.is_head => declared,
                 _ if coding == BodyCoding::Length => declared,
                 _ => None,
@@ -371,7 +372,8 @@ impl Connection {
         }
     }
 
-    /// Writes the pieces of an answer as the work brings them and the socket takes them. Answers whether all of it went out.
+    /// Writes the pieces of an answer as the work returns them and the socket accepts them. Returns whether the whole
+    /// answer was sent.
     async fn relay(&mut self, flight: &mut Flight, coding: BodyCoding, may_watch: bool) -> bool {
         let mut is_ended = false;
         let mut is_cut = false;
@@ -393,7 +395,7 @@ impl Connection {
             }
             match self.outgoing.poll_write(&mut self.io, cx) {
                 Poll::Ready(Ok(())) if is_ended => return Poll::Ready(!is_cut),
-                // There is room for more, and more may be there.
+                // The buffer has space, and the work may have more.
                 Poll::Ready(Ok(())) if !is_waiting => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(false),
                 Poll::Ready(Ok(())) | Poll::Pending => {
@@ -404,7 +406,8 @@ impl Connection {
         .await
     }
 
-    /// Hands the connection to a conversation once its handshake is accepted, or says why not: then it is given back.
+    /// Gives the connection to a conversation once its handshake is accepted. If the handshake is refused, answers and
+    /// returns the connection.
     async fn open_websocket(mut self, opening: Opening, serving: RequestGuard, is_last: bool) -> Option<(Self, Next)> {
         let (head, body) = match opening {
             Opening::Conversation { accept, conversation, wake } => {
@@ -414,7 +417,7 @@ impl Connection {
                     let Self { mut io, ahead, caller, .. } = self;
                     io.unread(ahead.freeze());
                     caller.state.note_upgrade();
-                    // It ends when either side closes, with the drain, or with the thread.
+                    // The task ends when either side closes, with the drain, or with the thread.
                     drop(task::spawn(websocket::converse(io, conversation, wake, caller, serving)));
                     return None;
                 };
@@ -431,8 +434,8 @@ impl Connection {
         Some((self, if closes { Next::Close } else { Next::Request }))
     }
 
-    /// Waits for the decision about a handshake: an answer in place of a socket, or `Some(None)` for a socket. `None`: the caller has
-    /// left, or the connection is to end.
+    /// Waits for the decision about a handshake: `Some` with an answer if it is refused, or `Some(None)` if it is
+    /// accepted. Returns `None` if the caller has left or the connection should close.
     async fn handshake(
         &mut self,
         conversation: &dyn FrameConnection,
@@ -447,17 +450,17 @@ impl Connection {
         }
     }
 
-    /// Answers bytes that are no request. Whatever follows them is not read as one.
+    /// Answers bytes that are not a request. Nothing after them is read.
     fn refuse(&mut self, fault: HeadFault) -> Next {
         self.outgoing.push_fault(fault.0);
         self.caller.state.leave_body_unread();
         Next::Close
     }
 
-    /// Ends the connection in order.
+    /// Closes the connection in order.
     async fn close(mut self) {
         if self.outgoing.flush(&mut self.io).await.is_ok() {
-            // Nobody is left to hear of a fault.
+            // Nobody is left to receive an error.
             let _ended = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Answers as HTTP/1.1 bytes, and what of them waits for the socket.
+//! Answers as HTTP/1.1 bytes, and the part of them that waits for the socket.
 
 use crate::io::Io;
 use bytes::{Buf as _, Bytes};
@@ -13,37 +13,37 @@ use std::task::{ready, Context, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWrite as _;
 
-/// Up to this size bytes are copied behind what waits already; one buffer is cheaper to write than two.
+/// Pieces up to this size are copied into the tail, because one buffer is cheaper to write than two.
 const COPY_BYTES: usize = 4096;
-/// The most slices that one write has.
+/// The maximum number of slices of one write.
 const MAX_SLICES: usize = 16;
 
-/// How the end of an answer's body is told.
+/// How the end of an answer's body is signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyCoding {
     /// The answer has no body: it answers `HEAD`, or its status allows none.
     Nothing,
-    /// The head names the length.
+    /// The head states the length.
     Length,
     Chunked,
-    /// The end of the connection is the end of the body (HTTP/1.0).
+    /// The connection closes at the end of the body (HTTP/1.0).
     UntilClose,
 }
 
-/// Bytes on their way to the caller.
+/// Bytes to be sent to the caller.
 #[derive(Debug, Default)]
 pub struct Outgoing {
-    /// Large pieces, and what was queued before them.
+    /// Large pieces, and everything that was queued before them.
     queue: VecDeque<Bytes>,
-    /// Bytes behind the queue.
+    /// The bytes after the queue.
     tail: Vec<u8>,
-    /// How much of the tail is written; only while the queue is empty.
+    /// How much of the tail has been written. Only used while the queue is empty.
     written: usize,
     waiting_bytes: usize,
 }
 
 impl Outgoing {
-    /// Bytes that are not written yet.
+    /// The number of bytes that have not been written.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
@@ -68,18 +68,18 @@ impl Outgoing {
         self.queue.push_back(bytes);
     }
 
-    /// Tells a caller that waits to be asked for its body to send it (RFC 9110, 10.1.1).
+    /// Tells a waiting caller to send its body (RFC 9110, 10.1.1).
     pub fn push_continue(&mut self) {
         self.push_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
 
-    /// An answer without words, after which the connection ends.
+    /// Adds an answer without a body, after which the connection closes.
     pub fn push_fault(&mut self, status: StatusCode) {
         let head = Head { status, headers: HeaderMap::new() };
         self.push_head(&head, &HeadFacts { content_length: Some(0), closes: true, ..HeadFacts::default() });
     }
 
-    /// The head of an answer.
+    /// Adds the head of an answer.
     pub fn push_head(&mut self, head: &Head, facts: &HeadFacts) {
         let before = self.tail.len();
         let out = &mut self.tail;
@@ -105,7 +105,8 @@ impl Outgoing {
         if facts.is_chunked {
             out.extend_from_slice(b"transfer-encoding: chunked\r\n");
         }
-        // Each version has a default, and says only what differs from it (RFC 9112, 9.3), unless the engine says it.
+        // Each HTTP version has a default, and the header is sent only if it differs (RFC 9112, 9.3), unless the engine
+        // sets it.
         let is_said = head.headers.contains_key(header::CONNECTION);
         match (facts.is_http_10, facts.closes) {
             (true, true) if !is_said => {}
@@ -118,7 +119,7 @@ impl Outgoing {
         self.waiting_bytes += self.tail.len() - before;
     }
 
-    /// The head of an answer that opens a WebSocket (RFC 6455, 4.2.2).
+    /// Adds the head of an answer that opens a WebSocket (RFC 6455, 4.2.2).
     pub fn push_switch(&mut self, accept: &str) {
         self.push_slice(b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n");
         self.push_slice(b"sec-websocket-accept: ");
@@ -130,12 +131,12 @@ impl Outgoing {
         self.waiting_bytes += self.tail.len() - before;
     }
 
-    /// A piece of a body.
+    /// Adds a piece of a body.
     pub fn push_piece(&mut self, piece: Bytes, coding: BodyCoding) {
         match coding {
             BodyCoding::Nothing => {}
             BodyCoding::Length | BodyCoding::UntilClose => self.push_bytes(piece),
-            // An empty chunk would be the end.
+            // An empty chunk would end the body.
             BodyCoding::Chunked if piece.is_empty() => {}
             BodyCoding::Chunked => {
                 let before = self.tail.len();
@@ -148,14 +149,14 @@ impl Outgoing {
         }
     }
 
-    /// The end of a body that came whole.
+    /// Adds the end of a complete body.
     pub fn push_end(&mut self, coding: BodyCoding) {
         if coding == BodyCoding::Chunked {
             self.push_slice(b"0\r\n\r\n");
         }
     }
 
-    /// Writes what waits. Ready when nothing does, and it has left this process.
+    /// Writes the waiting bytes. Ready when all of them have left this process.
     pub fn poll_write(&mut self, io: &mut Io, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.waiting_bytes > 0 {
             let tail = &self.tail[self.written..];
@@ -190,34 +191,34 @@ impl Outgoing {
         }
         self.written += wrote;
         if self.waiting_bytes == 0 {
-            // What is empty still holds its memory.
+            // An empty buffer would still hold its memory.
             *self = Self::default();
         }
     }
 
-    /// Writes all that waits.
+    /// Writes all waiting bytes.
     pub async fn flush(&mut self, io: &mut Io) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_write(io, cx)).await
     }
 }
 
-/// The parts of an answer's head beside its own headers.
+/// The properties of an answer's head in addition to its headers.
 #[derive(Debug, Default)]
 pub struct HeadFacts {
     pub is_http_10: bool,
     pub content_length: Option<u64>,
     pub is_chunked: bool,
-    /// The connection ends after this answer.
+    /// The connection closes after this answer.
     pub closes: bool,
 }
 
-/// The length that the engine's own headers name.
+/// The length in the engine's own headers.
 pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 thread_local! {
-    /// The `date` line, and the second that it was made for.
+    /// The `date` line, and the second that it was formatted for.
     static DATE: RefCell<(u64, [u8; 37])> = const { RefCell::new((0, *b"date: Thu, 01 Jan 1970 00:00:00 GMT\r\n")) };
 }
 
@@ -226,19 +227,20 @@ fn push_date(out: &mut Vec<u8>) {
     DATE.with_borrow_mut(|(of, line)| {
         if *of != now_s {
             *of = now_s;
-            // The line has the length of every other.
+            // The line always has the same length.
             let _written = line[6..].as_mut().write_all(http_date(now_s).as_bytes());
         }
         out.extend_from_slice(line);
     });
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7). `unix_s`: seconds since 1970.
+/// Formats `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7). `unix_s` is in seconds since 1970.
 fn http_date(unix_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    // Days since the first of March of the year 0 in the Gregorian calendar; years begin in March, so that leap days end them.
+    // Counts days since 1 March of the year 0 in the Gregorian calendar. Years begin in March, so that leap days end
+    // them.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -324,7 +326,7 @@ mod tests {
         out.push_end(BodyCoding::Chunked);
         let wanted = format!("5\r\nhello\r\n1001\r\n{}\r\n0\r\n\r\n", "a".repeat(large.len()));
         assert_eq!((text(&out), out.waiting_bytes()), (wanted.clone(), wanted.len()));
-        // However the socket takes it.
+        // In whatever portions the socket accepts it.
         let mut taken = String::new();
         while out.waiting_bytes() > 0 {
             let amount = out.waiting_bytes().min(7);
