@@ -1,4 +1,4 @@
-//! Conversations made shorter, for management: previews, and what engines, packs and filters there are.
+//! Compression for the management plane: previews, and lists of the engines, packs and filters.
 
 use fairlead_context::{built_in_filters, engine_ids, packs, preview, Filters, Level, Mode, Plan, Stage};
 use fairlead_core::{Dialect, OwnFilters, PipelineStage};
@@ -10,7 +10,7 @@ use serde_json::{json, Value};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A plan as management writes it.
+/// A plan as the management plane sends it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PlanDocument {
@@ -38,7 +38,8 @@ impl PlanDocument {
     }
 }
 
-/// What a plan (JSON) makes of a body of a dialect, as JSON. Takes milliseconds for 100 KB; the interpreter goes on meanwhile.
+/// The result of a plan (JSON) for a body of a dialect, as JSON. Takes milliseconds for 100 KB, without holding the
+/// GIL.
 #[pyfunction]
 pub(crate) fn preview_context<'py>(
     py: Python<'py>,
@@ -64,7 +65,7 @@ pub(crate) fn preview_context<'py>(
     Ok(PyBytes::new(py, &shown))
 }
 
-/// Modes, engines, levels, packs with their rules, and filters that come with the gateway, as JSON.
+/// The modes, engines, levels, packs with their rules, and built-in filters, as JSON.
 #[pyfunction]
 pub(crate) fn context_catalogue(py: Python<'_>) -> Bound<'_, PyBytes> {
     let modes: Vec<Value> = Mode::ALL
@@ -94,7 +95,7 @@ pub(crate) fn context_catalogue(py: Python<'_>) -> Bound<'_, PyBytes> {
     PyBytes::new(py, catalogue.to_string().as_bytes())
 }
 
-/// The filters in a TOML text and its SHA-256, as JSON; `ValueError` with the reason for one that cannot be read.
+/// The filters in a TOML text and its SHA-256, as JSON. Raises `ValueError` with the reason if the text is invalid.
 #[pyfunction]
 pub(crate) fn read_output_filters<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyBytes>> {
     let sha256 = Filters::hash(toml);

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// One relay worker's engine. Make it after any fork.
+/// The engine of one relay worker. Create it after any fork.
 #[pyclass(frozen, name = "Engine", module = "fairlead._core")]
 #[derive(Debug)]
 pub(crate) struct PyEngine {
@@ -23,7 +23,7 @@ pub(crate) struct PyEngine {
 
 #[pymethods]
 impl PyEngine {
-    /// `config`: the relay configuration as JSON (`docs/explanation/contracts.md`).
+    /// `config` is the relay configuration as JSON (`docs/explanation/contracts.md`).
     #[new]
     fn new(py: Python<'_>, config: &[u8]) -> PyResult<Self> {
         let ready = Arc::new(ReadyQueue::new()?);
@@ -32,12 +32,12 @@ impl PyEngine {
         Ok(Self { engine: Arc::new(engine), ready, wake })
     }
 
-    /// The descriptor that becomes readable when `ready()` has something.
+    /// The file descriptor that becomes readable when `ready()` has something.
     fn ready_descriptor(&self) -> RawFd {
         self.ready.descriptor()
     }
 
-    /// Ids of exchanges that asked to be told and now have something.
+    /// The ids of exchanges that requested a wake-up and are now ready.
     fn ready(&self) -> Vec<u64> {
         self.ready.drain()
     }
@@ -51,7 +51,7 @@ impl PyEngine {
         })
     }
 
-    /// Admits the head of an ASGI WebSocket scope: a `Socket`, or the `Exchange` that has the refusal.
+    /// Admits the head of an ASGI WebSocket scope. Returns a `Socket`, or an `Exchange` with the refusal.
     fn admit_socket<'py>(&self, scope: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let py = scope.py();
         let opened = with_head(scope, "GET", |inbound| self.engine.admit_socket(inbound, &self.wake))?;
@@ -61,27 +61,28 @@ impl PyEngine {
         }
     }
 
-    /// Says that this worker will drain, and goes on serving. How long to wait before `begin_drain`, milliseconds.
+    /// Announces that this worker will drain, and continues to serve. Returns how long to wait before `begin_drain`, in
+    /// milliseconds.
     fn announce_drain(&self) -> u64 {
         self.engine.announce_drain()
     }
 
-    /// Nothing new from here on; what is open has until the configured deadline.
+    /// Accepts no more requests. Open ones may continue until the configured deadline.
     fn begin_drain(&self) {
         self.engine.begin_drain();
     }
 
-    /// Requests that are not finished.
+    /// The number of unfinished requests.
     fn in_flight(&self) -> usize {
         self.engine.in_flight()
     }
 
-    /// How long open requests may go on after `begin_drain`, milliseconds.
+    /// How long open requests may continue after `begin_drain`, in milliseconds.
     fn drain_ms(&self) -> u64 {
         self.engine.drain_ms()
     }
 
-    /// How long a body may be silent, milliseconds.
+    /// The longest pause within a request body, in milliseconds.
     fn body_idle_ms(&self) -> u64 {
         self.engine.body_idle_ms()
     }
@@ -92,7 +93,7 @@ impl PyEngine {
     }
 }
 
-/// Hands over the head of a scope while the scope's own bytes are borrowed.
+/// Passes on the head of a scope while the scope's bytes are borrowed.
 fn with_head<T>(scope: &Bound<'_, PyDict>, method: &str, work: impl FnOnce(&Inbound<'_>) -> T) -> PyResult<T> {
     let py = scope.py();
     let raw_path = item(scope, intern!(py, "raw_path"))?.cast_into::<PyBytes>()?;
@@ -101,15 +102,15 @@ fn with_head<T>(scope: &Bound<'_, PyDict>, method: &str, work: impl FnOnce(&Inbo
     let scheme = item(scope, intern!(py, "scheme"))?.cast_into::<PyString>()?;
     let pairs = header_pairs(&item(scope, intern!(py, "headers"))?)?;
     let headers: Vec<(&[u8], &[u8])> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-    // ASGI gives the path with its query in some servers; the path ends where the query begins.
+    // Some ASGI servers include the query in the path, which ends where the query begins.
     let path = raw_path.as_bytes().split(|&byte| byte == b'?').next().unwrap_or_default();
     Ok(work(&Inbound {
         method,
-        // A path that is no UTF-8 is no route.
+        // A path that is not UTF-8 matches no route.
         path: std::str::from_utf8(path).unwrap_or("\u{fffd}"),
         query: query.as_bytes(),
         headers: &headers,
-        // ASGI does not tell what stood in the request target.
+        // ASGI does not pass the request target.
         authority: None,
         peer: peer(scope)?,
         is_tls: matches!(scheme.to_str()?, "https" | "wss"),

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::sync::Arc;
 
-/// Feed it the body, then take the head and the body of the answer. Whatever is not there yet is `None`, and the
-/// exchange's id will be among the engine's ready ones.
+/// Feed it the body, then take the head and the body of the answer. A result that is not available yet is `None`, and
+/// the exchange's id appears in the engine's `ready()` later.
 #[pyclass(frozen, name = "Exchange", module = "fairlead._core")]
 #[derive(Debug)]
 pub(crate) struct PyExchange {
@@ -17,10 +17,10 @@ pub(crate) struct PyExchange {
     pending: Mutex<Option<Pending>>,
     #[pyo3(get)]
     id: u64,
-    /// Whether a request body is to be fed.
+    /// Whether a request body must be fed.
     #[pyo3(get)]
     wants_body: bool,
-    /// Whether room is to be asked for between the pieces of the body.
+    /// Whether `has_room` must be checked between the pieces of the body.
     #[pyo3(get)]
     is_upload: bool,
 }
@@ -52,31 +52,31 @@ impl PyExchange {
 
 #[pymethods]
 impl PyExchange {
-    /// Takes a piece of the request's body. `True`: more is wanted.
+    /// Feeds a piece of the request's body. Returns `True` if more is wanted.
     fn feed(&self, piece: &[u8], more: bool) -> bool {
         self.pending.lock().as_mut().is_some_and(|pending| self.engine.feed(pending, piece, more))
     }
 
-    /// Whether more of an upload may be fed now. `False`: not yet, and the exchange's id will be among the ready ones.
+    /// Whether more of an upload may be fed now. If `False`, the exchange's id appears in the engine's `ready()` later.
     fn has_room(&self) -> bool {
         self.exchange.has_room()
     }
 
-    /// The body did not come in time: the answer says so.
+    /// Reports that the body did not arrive in time, which the answer then states.
     fn time_out(&self) {
         if let Some(pending) = self.pending.lock().as_mut() {
             pending.time_out();
         }
     }
 
-    /// The body ended before it was whole. For a caller who is still there the answer says so.
+    /// Reports that the body ended before it was complete. If the caller is still connected, the answer states it.
     fn end_early(&self) {
         if let Some(pending) = self.pending.lock().as_mut() {
             pending.end_early();
         }
     }
 
-    /// Status and headers of the answer, once.
+    /// Takes the status and headers of the answer, once.
     fn head<'py>(&self, py: Python<'py>) -> PyResult<Option<(u16, Bound<'py, PyList>)>> {
         let Some(head) = self.exchange.take_head() else { return Ok(None) };
         let headers = PyList::empty(py);
@@ -87,8 +87,9 @@ impl PyExchange {
         Ok(Some((head.status.as_u16(), headers)))
     }
 
-    /// The part of the answer's body that is there, and whether more will come. `ConnectionAbortedError` when the answer stops short:
-    /// the connection must be broken, so that nobody takes what was sent for whole.
+    /// Takes the available part of the answer's body, and whether more will come. Raises `ConnectionAbortedError` if
+    /// the answer was aborted: the connection must then be closed abnormally, so that nobody takes the answer for
+    /// complete.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyBytes>, bool)>> {
         let Some(taken) = self.exchange.take() else { return Ok(None) };
         if taken.aborted {
@@ -108,7 +109,7 @@ impl PyExchange {
         Ok(Some((body, !taken.ended)))
     }
 
-    /// The client is gone: the work stops and settles.
+    /// Reports that the client has left. The work stops and settles.
     fn cancel(&self) {
         self.exchange.cancel();
         self.pending.lock().take();

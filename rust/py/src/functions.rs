@@ -1,4 +1,4 @@
-//! Plain functions: tables for the other plane, secrets, the egress policy.
+//! Plain functions: tables for the management plane, secrets, the egress policy.
 
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::model_name::{self, Case};
@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// The route table, in the order in which it is searched.
+/// The route table, in search order.
 #[pyfunction]
 pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     all()
@@ -41,13 +41,14 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// The type that Anthropic's API gives to an error of this HTTP status.
+/// The error type of Anthropic's API for this HTTP status.
 #[pyfunction]
 pub(crate) fn anthropic_error_type(status: u16) -> &'static str {
     fairlead_dialect::anthropic_type(status)
 }
 
-/// The scopes of keys: `scope`, `summary`, `is_own`, and `routes` as pairs of method and path. Those that manage are not among them.
+/// The scopes of keys: `scope`, `summary`, `is_own`, and `routes` as pairs of method and path. Management scopes are
+/// not included.
 #[pyfunction]
 pub(crate) fn key_scopes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     SCOPES
@@ -105,8 +106,8 @@ pub(crate) fn error_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// Start and end, Unix milliseconds, of the window of a `day`, `week` or `month` that `now_ms` is in; each begins at
-/// `reset_minute` of its first day, in the zone of this IANA name.
+/// The start and end, in Unix milliseconds, of the `day`, `week` or `month` window that contains `now_ms`. Windows
+/// begin at `reset_minute` of their first day, in the zone with this IANA name.
 #[pyfunction]
 #[pyo3(signature = (period, reset_minute, now_ms, zone = "UTC"))]
 pub(crate) fn limit_window(period: &str, reset_minute: u16, now_ms: u64, zone: &str) -> PyResult<(u64, u64)> {
@@ -120,7 +121,7 @@ pub(crate) fn limit_window(period: &str, reset_minute: u16, now_ms: u64, zone: &
     Ok((window.starts_ms, window.ends_ms))
 }
 
-/// AES-256-GCM; the record's id is associated data.
+/// Encrypts with AES-256-GCM. The record's id is associated data.
 #[pyfunction]
 pub(crate) fn seal<'py>(
     py: Python<'py>,
@@ -132,7 +133,7 @@ pub(crate) fn seal<'py>(
     Ok(PyBytes::new(py, &sealed))
 }
 
-/// Opens what `seal` made. `ValueError` when it does not open.
+/// Decrypts the output of `seal`. Raises `ValueError` if that fails.
 #[pyfunction]
 pub(crate) fn unseal<'py>(
     py: Python<'py>,
@@ -148,7 +149,7 @@ fn sealer(key: &[u8]) -> PyResult<Sealer> {
     Sealer::new(key).ok_or_else(|| PyValueError::new_err("the key must have 32 bytes"))
 }
 
-/// A fresh API key and its hash.
+/// Generates an API key. Returns the key and its hash.
 #[pyfunction]
 pub(crate) fn new_key() -> PyResult<(String, String)> {
     let key = generate_key().map_err(|error| PyOSError::new_err(error.to_string()))?;
@@ -156,13 +157,13 @@ pub(crate) fn new_key() -> PyResult<(String, String)> {
     Ok((key, hash))
 }
 
-/// Lower-case hex of the SHA-256 of a random secret.
+/// The SHA-256 of a random secret, in lower-case hexadecimal.
 #[pyfunction]
 pub(crate) fn hash_secret(text: &str) -> String {
     SecretHash::of(text.as_bytes()).to_hex()
 }
 
-/// Every guardrail with its priority, the first to run first.
+/// Every guardrail with its priority, in the order in which they run.
 #[pyfunction]
 pub(crate) fn guardrails() -> Vec<(&'static str, u32)> {
     Guardrail::ALL.iter().map(|guardrail| (guardrail.name(), guardrail.priority())).collect()
@@ -171,7 +172,7 @@ pub(crate) fn guardrails() -> Vec<(&'static str, u32)> {
 /// Guardrail and kind.
 type FindingOf = (&'static str, &'static str);
 
-/// What guardrails find in the texts of a JSON body, and the body as redacted.
+/// The findings of the guardrails in the texts of a JSON body, and the redacted body.
 #[pyfunction]
 pub(crate) fn judge_guardrails<'py>(
     py: Python<'py>,
@@ -187,8 +188,8 @@ pub(crate) fn judge_guardrails<'py>(
     Ok((found, judged.body.map(|body| PyBytes::new(py, &body))))
 }
 
-/// The headers that sign a request to Amazon or to whoever speaks its protocol. `keys`: JSON of `access_key_id`, `secret_access_key` and
-/// perhaps `session_token`.
+/// The headers that sign a request to AWS or a compatible service. `keys` is JSON with `access_key_id`,
+/// `secret_access_key` and an optional `session_token`.
 #[pyfunction]
 #[pyo3(signature = (keys, region, service, method, host, path, query, unix_s, body = None))]
 #[expect(clippy::too_many_arguments, reason = "one for each part of a request and of a signature's scope")]
@@ -210,7 +211,8 @@ pub(crate) fn sign_aws(
     Ok(aws::sign(&keys, &aws::SigningScope { region, service }, request, unix_s))
 }
 
-/// The signed assertion of a Google service account, to be exchanged for an access token. `account`: the key file's JSON.
+/// The signed assertion of a Google service account, to be exchanged for an access token. `account` is the JSON of the
+/// key file.
 #[pyfunction]
 pub(crate) fn google_assertion(account: &[u8], unix_s: i64) -> PyResult<String> {
     let account = ServiceAccount::parse(account)
@@ -218,22 +220,22 @@ pub(crate) fn google_assertion(account: &[u8], unix_s: i64) -> PyResult<String> 
     account.assertion(unix_s).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Why a text is no pattern of tools' names, as the relay reads it; `None` for one that is.
+/// Why a text is not a valid pattern for tool names; `None` if it is valid. Uses the relay's rules.
 #[pyfunction]
 pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
     fairlead_core::strategy::pattern_fault(pattern)
 }
 
-/// The regular expressions by which a crawl or map chooses addresses, compiled.
+/// The compiled regular expressions by which a crawl or map selects addresses.
 #[pyclass(frozen, name = "AddressPatterns", module = "fairlead._core")]
 pub(crate) struct PyAddressPatterns(AddressPatterns);
 
 #[pymethods]
 impl PyAddressPatterns {
-    /// `ValueError` with the kind of fault (`unreadable`, `too_large`, `too_large_together`) and the number of the pattern, counted
-    /// through the lists in order.
+    /// Raises `ValueError` with the kind of fault (`unreadable`, `too_large`, `too_large_together`) and the number of
+    /// the pattern, counted through the lists in order.
     #[new]
-    #[allow(clippy::needless_pass_by_value)] // pyo3 hands lists over by value
+    #[allow(clippy::needless_pass_by_value)] // pyo3 passes lists by value
     fn new(
         include_paths: Vec<String>,
         exclude_paths: Vec<String>,
@@ -253,13 +255,14 @@ impl PyAddressPatterns {
         })
     }
 
-    /// Whether the address, which has this path, passes.
+    /// Whether the address with this path is accepted.
     fn accepts(&self, address: &str, path: &str) -> bool {
         self.0.accepts(address, path)
     }
 }
 
-/// Whether the gateway may dial an address. `policy`: `operator` or `public`; `networks`: private ones that are open.
+/// Whether the gateway may connect to an address. `policy` is `operator` or `public`. `networks` lists private networks
+/// that are allowed.
 #[pyfunction]
 #[pyo3(signature = (address, policy, networks = ""))]
 pub(crate) fn address_allowed(address: &str, policy: &str, networks: &str) -> PyResult<bool> {
@@ -270,10 +273,11 @@ pub(crate) fn address_allowed(address: &str, policy: &str, networks: &str) -> Py
     Ok(policy.allows_with(address, &networks))
 }
 
-/// Name, file name or none, and content of a form's parts, as the relay reads it; `ValueError` says why it is no form.
+/// The name, the optional file name and the content of a form part, as the relay reads them.
 type PartOf<'py> = (String, Option<String>, Bound<'py, PyBytes>);
 
-/// Reads a form into its parts ([`PartOf`]). The relay has a reader of its own, which Python's readers of forms are held against.
+/// Reads a form into its parts ([`PartOf`]) with the relay's reader, against which Python's form readers are tested.
+/// Raises `ValueError` if the body is not a form.
 #[pyfunction]
 pub(crate) fn read_form<'py>(py: Python<'py>, content_type: &str, body: &[u8]) -> PyResult<Vec<PartOf<'py>>> {
     let boundary = multipart::boundary_of(content_type).ok_or_else(|| PyValueError::new_err("there is no boundary"))?;
@@ -285,33 +289,34 @@ pub(crate) fn read_form<'py>(py: Python<'py>, content_type: &str, body: &[u8]) -
     Ok(parts.map(|part| (part.name, part.file_name, PyBytes::new(py, content(part.start, part.end)))).collect())
 }
 
-/// A model's one name, without Google's folder; `ValueError` says which rule a spelling breaks.
+/// The canonical name of a model, without Google's folder. Raises `ValueError` with the rule that a spelling breaks.
 #[pyfunction]
 pub(crate) fn canonical_model(name: &str) -> PyResult<String> {
     let name = model_name::canonical(name).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
     Ok(name.into_owned())
 }
 
-/// A name as a provider knows it, without Google's folder before it.
+/// A provider's name of a model, without Google's folder.
 #[pyfunction]
 pub(crate) fn model_without_folder(model: &str) -> String {
     model_name::without_folder(model).to_owned()
 }
 
-/// A model's percent-encoded path below the base address of a provider whose addresses name models; `ValueError` where it
-/// has none.
+/// A model's percent-encoded path below the base URL of a provider whose addresses contain the model. Raises
+/// `ValueError` if it has none.
 #[pyfunction]
 pub(crate) fn model_address(model: &str) -> PyResult<String> {
     model_name::address(model).map_err(|fault| PyValueError::new_err(fault.to_string()))
 }
 
-/// Whether a pattern of a key speaks of a model: in any case for a block, as it is spelled for an allowance.
+/// Whether a pattern of a key matches a model. A block ignores case, an allowance does not.
 #[pyfunction]
 pub(crate) fn model_is_named(pattern: &str, model: &str, any_case: bool) -> bool {
     model_name::is_named(pattern, model, if any_case { Case::Ignored } else { Case::Exact })
 }
 
-/// Whether a key with this `accessSchedule`, a JSON text, may be used at a time; `ValueError` where it cannot be read.
+/// Whether a key with this `accessSchedule` (JSON text) may be used at a time. Raises `ValueError` if the schedule is
+/// invalid.
 #[pyfunction]
 pub(crate) fn is_schedule_open(schedule: &str, unix_ms: u64) -> PyResult<bool> {
     let schedule: Schedule =
@@ -319,8 +324,8 @@ pub(crate) fn is_schedule_open(schedule: &str, unix_ms: u64) -> PyResult<bool> {
     Ok(schedule.is_open(unix_ms))
 }
 
-/// Whether a key with this `ipAllowlist` may be used from an address; a text that is none is this machine's. `ValueError` names
-/// what in the list is no network.
+/// Whether a key with this `ipAllowlist` may be used from an address. Text that is not an address stands for this
+/// machine. Raises `ValueError` with the entry of the list that is not a network.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a list of Python's comes as one of its own")]
 pub(crate) fn is_address_listed(allowlist: Vec<String>, address: &str) -> PyResult<bool> {
@@ -328,7 +333,7 @@ pub(crate) fn is_address_listed(allowlist: Vec<String>, address: &str) -> PyResu
     Ok(policy::is_listed(&allowlist, address.parse().ok()))
 }
 
-/// A fresh secret for signing webhooks.
+/// Generates a secret for signing webhooks.
 #[pyfunction]
 pub(crate) fn new_webhook_secret() -> PyResult<String> {
     signature::new_secret().map_err(|error| PyOSError::new_err(error.to_string()))
@@ -357,7 +362,7 @@ pub(crate) fn sign_webhook_token(
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Returns when one of the signatures is of one of the secrets; `ValueError` says why not.
+/// Returns if one of the signatures matches one of the secrets. Raises `ValueError` with the reason otherwise.
 #[pyfunction]
 #[pyo3(signature = (secrets, message_id, timestamp, signature, body, now_s, tolerance_s = 300))]
 pub(crate) fn verify_webhook(
@@ -387,7 +392,7 @@ pub(crate) fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// The page without tags that are nested deeper than any real page has them; most pages as they are.
+/// The page without tags that are nested deeper than in any real page. Most pages are unchanged.
 #[pyfunction]
 pub(crate) fn flattened<'py>(py: Python<'py>, html: Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
     let text = html.to_str()?;
@@ -398,8 +403,8 @@ pub(crate) fn flattened<'py>(py: Python<'py>, html: Bound<'py, PyString>) -> PyR
     Ok(flat.map_or(html, |flat| PyString::new(py, &flat)))
 }
 
-/// What a page holds, as JSON of `content`, `links` and the lists that were asked for. `form` is `html`, `markdown`, `text`
-/// or empty. The interpreter goes on meanwhile.
+/// The content of a page, as JSON with `content`, `links` and the requested lists. `form` is `html`, `markdown`, `text`
+/// or empty. Releases the GIL.
 #[pyfunction]
 pub(crate) fn read_page<'py>(
     py: Python<'py>,

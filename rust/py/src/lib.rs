@@ -1,11 +1,12 @@
-//! `fairlead._core`: what Python sees of the Rust side. Bytes in, bytes out; no Python code is called from here, and the
-//! engine's thread never attaches to the interpreter: finished work waits in a queue, and one file descriptor tells the
-//! event loop to fetch it.
+//! `fairlead._core`: the interface of the Rust engine for Python. Functions take and return bytes. Rust calls no Python
+//! code, and the engine's thread never attaches to the interpreter: finished work waits in a queue, and a file
+//! descriptor wakes the event loop to fetch it.
 //!
-//! Failures on the data plane are values (status, headers, body); an exception from this module means misuse.
+//! Failures on the data plane are values (status, headers, body). An exception from this module means that it was used
+//! incorrectly.
 //!
-//! `engine`, `exchange`, `ready` and `socket` serve the front that runs in Python, `listener` the native one; `records` hands usage
-//! records to DuckDB without a copy; `context` previews what makes conversations shorter; `functions` has the other pure ones.
+//! `engine`, `exchange`, `ready` and `socket` serve the Python front, and `listener` the native one. `records` passes
+//! usage records to DuckDB without a copy. `context` previews compression. `functions` has the other functions.
 
 #![forbid(unsafe_code)]
 
@@ -20,13 +21,13 @@ mod socket;
 
 use pyo3::prelude::*;
 
-/// A request makes a few dozen small allocations and frees most of them within it; the C library's allocator took nearly
-/// twice the time of this one for them (`docs/explanation/decisions/2026-11-22-release.md`). It is the Rust side's alone: Python
-/// keeps its own.
+/// A request makes a few dozen small allocations and frees most of them before it ends. The C library's allocator took
+/// nearly twice as long for them (`docs/explanation/decisions/2026-11-22-release.md`). Only the Rust side uses this
+/// allocator; Python keeps its own.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The boundary, whole.
+/// The complete Python module.
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]

@@ -1,11 +1,11 @@
-//! The listener, for the process that keeps it open.
+//! The native listener, for the process that owns it.
 
 use fairlead_listener::Listener;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The engine with a listener of its own. Python opens it, tells it what signals say, and closes it; what goes through it
-/// never touches the interpreter. Make it after any fork.
+/// The engine with the native listener. Python opens it, forwards signals to it, and closes it; requests never enter
+/// the interpreter. Create it after any fork.
 #[pyclass(frozen, name = "Listener", module = "fairlead._core")]
 #[derive(Debug)]
 pub(crate) struct PyListener {
@@ -14,8 +14,8 @@ pub(crate) struct PyListener {
 
 #[pymethods]
 impl PyListener {
-    /// `config`: the relay configuration as JSON, `listener`: the listener's own (`docs/explanation/contracts.md`). `ValueError` says
-    /// why it cannot be opened.
+    /// `config` is the relay configuration as JSON, and `listener` the configuration of the listener
+    /// (`docs/explanation/contracts.md`). Raises `ValueError` with the reason if it cannot be opened.
     #[new]
     fn new(py: Python<'_>, config: &[u8], listener: &[u8]) -> PyResult<Self> {
         let listener =
@@ -23,17 +23,17 @@ impl PyListener {
         Ok(Self { listener })
     }
 
-    /// Says that a drain is to come, and goes on serving. How long to wait before `drain`, milliseconds.
+    /// Announces a drain and continues to serve. Returns how long to wait before `drain`, in milliseconds.
     fn announce_drain(&self, py: Python<'_>) -> u64 {
         py.detach(|| self.listener.announce_drain())
     }
 
-    /// No connection and no request more; what is open has until the configured deadline.
+    /// Accepts no more connections or requests. Open ones may continue until the configured deadline.
     fn drain(&self, py: Python<'_>) {
         py.detach(|| self.listener.drain());
     }
 
-    /// Whether nothing is open any more, or what is has had its time. To be asked a few times a second.
+    /// Whether nothing is open any more, or the deadline has passed. Call it a few times a second.
     fn is_drained(&self, py: Python<'_>) -> bool {
         py.detach(|| self.listener.is_drained())
     }
@@ -43,7 +43,7 @@ impl PyListener {
         py.detach(|| self.listener.reload());
     }
 
-    /// Ends every connection, seals the spool and ends the threads.
+    /// Closes every connection, seals the spool and ends the threads.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.listener.stop());
     }

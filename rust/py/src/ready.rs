@@ -1,4 +1,4 @@
-//! The queue of exchanges that have something for Python, and the file descriptor that says so.
+//! The queue of exchanges that are ready for Python, and the file descriptor that signals them.
 
 use fairlead_engine::Wake;
 use parking_lot::Mutex;
@@ -6,8 +6,8 @@ use rustix::event::{eventfd, EventfdFlags};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 
-/// Filled by the engine's thread, drained by the event loop. The descriptor is written only when the queue was empty, so
-/// a burst costs one wake-up.
+/// The engine's thread fills the queue, and the event loop drains it. The descriptor is written only when the queue was
+/// empty, so that many events cause one wake-up.
 #[derive(Debug)]
 pub(crate) struct ReadyQueue {
     ids: Mutex<Vec<u64>>,
@@ -24,10 +24,10 @@ impl ReadyQueue {
         self.bell.as_raw_fd()
     }
 
-    /// Everything that is ready; silences the bell.
+    /// Takes everything that is ready, and clears the signal.
     pub(crate) fn drain(&self) -> Vec<u64> {
         let mut ids = self.ids.lock();
-        // An empty bell is fine: another drain was faster.
+        // An empty descriptor is not an error: another drain has already read it.
         let _rung = rustix::io::read(&self.bell, &mut [0_u8; 8]);
         let next = Vec::with_capacity(ids.len().max(64));
         std::mem::replace(&mut *ids, next)
@@ -39,7 +39,7 @@ impl Wake for ReadyQueue {
         let mut ids = self.ids.lock();
         ids.push(exchange_id);
         if ids.len() == 1 {
-            // A full counter would mean that the bell rings already.
+            // A full counter means that the descriptor is already readable.
             let _rung = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         }
     }

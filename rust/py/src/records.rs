@@ -1,4 +1,4 @@
-//! Records of a segment as columns that polars and DuckDB take as they are (the Arrow `PyCapsule` interface).
+//! The records of a segment as columns that polars and DuckDB use without conversion (the Arrow `PyCapsule` interface).
 
 use arrow_array::builder::{
     ArrayBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringViewBuilder,
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use std::sync::{Arc, LazyLock};
 
-/// Strings as views: the form in which polars holds them.
+/// Strings are views, the representation of polars.
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let field = |name: &str, kind, is_required: bool| Field::new(name, data_type(kind), !is_required);
     Arc::new(Schema::new(
@@ -30,7 +30,7 @@ fn data_type(kind: ColumnKind) -> DataType {
     }
 }
 
-/// A line is about so long: columns that have room from the start need not move while they grow.
+/// The approximate length of a line. Columns with this capacity need not be moved while they grow.
 const LINE_BYTES: usize = 512;
 
 /// The columns of a record: `name`, `is_required`.
@@ -47,7 +47,7 @@ pub(crate) fn record_columns(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>>
         .collect()
 }
 
-/// The records of a segment's lines.
+/// Reads the records from the lines of a segment.
 #[pyfunction]
 pub(crate) fn read_records(py: Python<'_>, data: &[u8]) -> PyResult<PyRecords> {
     py.detach(|| read(data)).map_err(|error| PyValueError::new_err(error.to_string()))
@@ -65,13 +65,13 @@ impl PyRecords {
         self.batch.num_rows()
     }
 
-    /// The lines that are no records.
+    /// The lines that are not records.
     #[getter]
     fn rejected<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.rejected.iter().map(|line| PyBytes::new(py, line)))
     }
 
-    /// The interface asks for the parameter and lets whoever gives the stream leave it alone.
+    /// The interface requires the parameter but allows producers to ignore it.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -120,7 +120,7 @@ impl Builder {
         }
     }
 
-    /// A value of another kind is none: the reader has rejected its line.
+    /// A value of another kind becomes null. The reader has rejected its line.
     fn append(&mut self, value: &FieldValue<'_>) {
         match (self, value) {
             (Self::Text(column), FieldValue::Text(text)) => column.append_value(text),

@@ -1,15 +1,15 @@
-//! A connection of frames, for an ASGI application.
+//! A WebSocket connection, for an ASGI application.
 
 use crate::exchange::PyExchange;
 use fairlead_engine::{Admitted, Engine, FrameConnection, Handshake};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Texts, and the code and the reason to close with after them.
+/// The messages to send, and the code and reason of the close that follows them.
 type DrawnTexts = (Vec<String>, Option<(u16, String)>);
 
-/// Hand over what is received and send what is taken. Whatever is not there yet is `None`, and the socket's id will be
-/// among the engine's ready ones.
+/// Pass in what was received and send what is taken. A result that is not available yet is `None`, and the socket's id
+/// appears in the engine's `ready()` later.
 #[pyclass(frozen, name = "Socket", module = "fairlead._core")]
 #[derive(Debug)]
 pub(crate) struct PySocket {
@@ -24,7 +24,7 @@ impl PySocket {
         self.socket.id()
     }
 
-    /// Whether the handshake may be accepted; `None` while that is not known.
+    /// Whether the handshake may be accepted; `None` while that is undecided.
     fn is_accepted(&self) -> Option<bool> {
         match self.socket.handshake() {
             Handshake::Pending => None,
@@ -33,28 +33,28 @@ impl PySocket {
         }
     }
 
-    /// The exchange with the answer of a handshake that is refused.
+    /// The exchange with the answer of a refused handshake.
     fn refusal(&self) -> Option<PyExchange> {
         let exchange = self.socket.refusal()?;
         Some(PyExchange::new(Arc::clone(&self.engine), Admitted::Answered(exchange)))
     }
 
-    /// A text came; `None` for what is no text.
+    /// Passes in a received message; `None` for one that is not text.
     fn receive(&self, text: Option<&str>) {
         self.socket.receive(text);
     }
 
-    /// Texts to send, and the code and the reason to close with after them.
+    /// Takes the messages to send, and the code and reason of the close that follows them.
     fn take(&self) -> Option<DrawnTexts> {
         self.socket.take().map(|drawn| (drawn.frames, drawn.close.map(|close| (close.code, close.reason))))
     }
 
-    /// No request is under way.
+    /// Whether no request is running.
     fn is_idle(&self) -> bool {
         self.socket.is_idle()
     }
 
-    /// The caller is gone: what runs ends and settles.
+    /// Reports that the caller has left. Running work ends and settles.
     fn close(&self) {
         self.socket.close();
     }
