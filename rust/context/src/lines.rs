@@ -87,7 +87,7 @@ pub(crate) fn selection(lines: &[&str], keep: &[bool]) -> Option<String> {
     is_shorter.then_some(text)
 }
 
-/// The text without colours and cursor movements. Of a line that was overwritten, the last content remains.
+/// The text without colours and cursor movements. An overwritten line keeps its last content.
 pub(crate) fn without_control(text: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'\x1b', b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);

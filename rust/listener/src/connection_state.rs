@@ -17,7 +17,7 @@ use std::time::Duration;
 /// One tick of the worker's clock.
 pub const TICK: Duration = Duration::from_millis(250);
 
-/// How long an idle connection may take to close after it was told to.
+/// The time that an idle connection has to close.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A worker's clock: ticks since its start, from 1.

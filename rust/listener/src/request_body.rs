@@ -109,7 +109,7 @@ pub async fn read(
     }
 }
 
-/// Reads and discards the rest of the body for a short time. If an HTTP/2 stream were reset right after its answer,
+/// Reads and discards the remaining body for a short time. If an HTTP/2 stream were reset right after its answer,
 /// callers that are still writing would lose the answer. RFC 9113, 8.1 allows the reset, but some clients fail on it.
 pub fn linger(mut body: Incoming) {
     let forget = async move {

@@ -40,7 +40,7 @@ fn walk(tree: &mut Tree<'_>, root: usize, mut is_out: impl FnMut(&Tree<'_>, usiz
     }
 }
 
-/// Where the text of an article begins and ends.
+/// The beginning and end of an article's text.
 struct Zones {
     root: usize,
     first: usize,

@@ -172,7 +172,7 @@ impl Values {
                 _ => 100,
             };
             let weight = self.net[number] * bonus;
-            // Of two elements with the same content, the inner one is chosen.
+            // If two elements have the same content, the inner one is chosen.
             if best.is_none_or(|(_, most)| weight >= most) {
                 best = Some((number, weight));
             }

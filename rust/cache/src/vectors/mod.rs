@@ -15,7 +15,7 @@ use tokens::Vocabulary;
 
 /// The number of elements of a vector.
 pub const DIMENSIONS: usize = 256;
-/// The number of tokens that are used. The rest of a longer text is ignored.
+/// The number of tokens that are used. Further tokens of a longer text are ignored.
 const MAX_TOKENS: usize = 512;
 
 /// A unit vector in steps of 2^-14.

@@ -30,7 +30,7 @@ pub(crate) struct Proposal {
     pub(crate) raw_id: Option<String>,
 }
 
-/// What an engine may remove, which determines the check after it.
+/// The content that an engine may remove, which determines the check after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// White space, or the content of an earlier piece of the conversation.

@@ -304,7 +304,7 @@ impl Connection {
         }
     }
 
-    /// Skips the rest of an unused body, as far as it has already arrived. Returns whether that was all of it.
+    /// Skips the remaining bytes of an unused body that have already arrived. Returns whether that was all of it.
     async fn skip_rest(&mut self, request: &mut Request) -> bool {
         if request.body.is_reached() {
             return true;
