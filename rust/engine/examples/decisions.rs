@@ -1,8 +1,8 @@
-//! What a decision and an idempotency check cost on the machine at hand, one line of JSON for each:
-//! `cargo run --release -p fairlead-engine --example decisions`. `make bench` runs it.
+//! Measures the cost of a routing decision and of an idempotency check on this machine, and prints one line of JSON for
+//! each: `cargo run --release -p fairlead-engine --example decisions`. `make bench` runs it.
 //!
-//! Decisions are made by the engine's own combos over the states of real connections, with 50 combos of 20 targets each and 1,000
-//! keys, and by `auto` over 2,000 candidates; each figure is the least of several rounds.
+//! The engine's own combos make the decisions, with the states of real connections: 50 combos of 20 targets each and
+//! 1,000 keys, and `auto` with 2,000 candidates. Each figure is the minimum of several rounds.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
 
@@ -13,12 +13,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const COMBOS: usize = 50;
-/// What `auto` chooses from, over connections of their own providers.
+/// The candidates of `auto`, on connections of separate providers.
 const POOL: usize = 2_000;
 const POOL_CONNECTIONS: usize = 40;
 const TARGETS: usize = 20;
 const KEYS: usize = 1_000;
-/// Many short ones: on a machine that does other things, too, one of them is left alone.
+/// Many short rounds, so that at least one of them runs undisturbed on a busy machine.
 const ROUNDS: usize = 35;
 const DECISIONS: usize = 1_000;
 const CHECKS: usize = 1_000;
@@ -67,7 +67,7 @@ fn main() {
     println!(r#"{{"name":"idempotency check, body of {BODY_BYTES} bytes","us":{each_us:.3}}}"#);
 }
 
-/// Microseconds for one call of `work`: the least mean of several rounds.
+/// Returns the microseconds of one call of `work`: the lowest mean of several rounds.
 fn least(calls: usize, mut work: impl FnMut(usize)) -> f64 {
     let mut least_us = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -84,7 +84,7 @@ fn list(count: usize, of: &dyn Fn(usize) -> String) -> String {
     (0..count).map(of).collect::<Vec<_>>().join(",")
 }
 
-/// Every fourth model is of one family, and every price another.
+/// Every fourth model belongs to one family, and all prices differ.
 fn pool() -> Live {
     let name = |at: usize| {
         let family = ["claude", "gpt", "qwen-coder", "mistral"][at / POOL_CONNECTIONS % 4];

@@ -1,5 +1,5 @@
-//! What an answer of `GET /v1/models` costs with 20,000 models on the machine at hand, one line of JSON for each kind of it:
-//! `cargo run --release -p fairlead-engine --example models`. `make bench` runs it.
+//! Measures the cost of a response to `GET /v1/models` with 20,000 models on this machine, and prints one line of JSON
+//! for each kind: `cargo run --release -p fairlead-engine --example models`. `make bench` runs it.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
 
@@ -29,7 +29,7 @@ fn main() {
         let (first_us, bytes) = least(1, || bytes_of(&live.lists.for_key(Some(&own))));
         println!(r#"{{"name":"{name}","us":{first_us:.1},"bytes":{bytes}}}"#);
     }
-    // Another key or limit: nothing of the lists has changed.
+    // Only a key or limit changes; the lists stay the same.
     let (next, before) = (snapshot(), Instant::now());
     let live = made_ready(next, &live);
     println!(r#"{{"name":"next snapshot made ready","us":{:.1}}}"#, before.elapsed().as_secs_f64() * 1e6);
@@ -57,7 +57,7 @@ fn page(live: &Live, key: Option<&Key>, limit: usize) -> usize {
     bytes_of(&live.lists.page_for_key(key, &Cursor::After("p30/".to_owned()), limit))
 }
 
-/// Microseconds of the quickest of several calls, and the bytes that it answered.
+/// Returns the microseconds of the fastest of several calls, and the number of bytes that it returned.
 fn least(rounds: usize, work: impl Fn() -> usize) -> (f64, usize) {
     let mut least_us = f64::INFINITY;
     let mut bytes = 0;

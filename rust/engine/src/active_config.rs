@@ -1,4 +1,4 @@
-//! The snapshot in use: targets made ready, model lists prepared. Immutable; swapped in whole.
+//! The snapshot in use, with targets and model lists prepared. It is immutable and replaced as a whole.
 
 use crate::clock;
 use crate::context::plans::Plans;
@@ -12,24 +12,24 @@ use fairlead_core::{AccountLimits, Connection, Sealer, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The configuration in force: one snapshot with everything that was prepared from it.
+/// The active configuration: a snapshot with everything that is prepared from it.
 #[derive(Debug, Default)]
 pub struct Live {
     pub snapshot: Snapshot,
-    /// One per connection of the snapshot, at the same index; `None` where the connection cannot be used.
+    /// One per connection of the snapshot, at the same index; `None` if the connection cannot be used.
     pub targets: Vec<Option<Arc<Target>>>,
     pub lists: Lists,
     pub combos: Combos,
-    /// Pipelines that make conversations shorter.
+    /// Compression pipelines.
     pub plans: Plans,
     pub accounts: Accounts,
     pub outbound: Outbound,
-    /// Of everything that a combo may lead to: combos, and the places behind each prefix.
+    /// A digest of everything that a combo may lead to: the combos, and the URLs behind each prefix.
     pub places: String,
 }
 
 impl Live {
-    /// Prepares a snapshot. What was learnt about a connection stays with it while its address and credential do.
+    /// Prepares a snapshot. The state of a connection is kept as long as its address and credential are unchanged.
     pub fn build(snapshot: Snapshot, before: &Live, sealer: &Sealer, version: &str) -> Self {
         let known: HashMap<&str, &Arc<Target>> =
             before.targets.iter().flatten().map(|target| (target.connection.id.as_str(), target)).collect();
@@ -83,7 +83,8 @@ impl Live {
     }
 }
 
-/// Carries out what an operator has had forgotten since the snapshot before; a worker that had none has nothing to forget.
+/// Applies the operator's resets since the previous snapshot. A worker without a previous snapshot has nothing to
+/// reset.
 fn forget(snapshot: &Snapshot, before: &Live) {
     if before.snapshot.version == 0 {
         return;

@@ -1,6 +1,6 @@
-//! The one place for work that blocks: files of uploads and of the cache, names, long computing. The threads that relay never do it, the runtimes
-//! bound the threads that do, and what waits for one of those is bounded here: a disk that hangs must not gather work and the
-//! memory that it holds without end.
+//! Runs all blocking work: files of uploads and of the cache, name lookups and long computations. The threads that
+//! relay never block. The runtimes limit the number of blocking threads, and this module limits the work that waits for
+//! one, so that a hanging disk cannot accumulate work and memory without limit.
 
 use std::future::Future;
 use std::io;
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{ready, Context, Poll};
 use tokio::task::JoinHandle;
 
-/// Computing under way and waiting: as much as two cores do in a second, of texts of a common size.
+/// The limit of computations that run or wait: about one second of work for two cores, with texts of common size.
 const MOST_COMPUTING: usize = 64;
 
-/// Under way and waiting, of either kind in the whole process; about half a second of a busy disk.
+/// The limit of operations that run or wait, for each kind in the whole process: about half a second of a busy disk.
 const MOST: usize = 1_024;
 
-// Apart, so that a disk that hangs does not look like names that do not resolve.
+// Counted separately, so that a hanging disk does not block name lookups.
 static DISK: AtomicUsize = AtomicUsize::new(0);
 static NAMES: AtomicUsize = AtomicUsize::new(0);
 static COMPUTING: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts from its making to the end of its work, whoever still waits for that.
+/// Counts work from its creation to its end, even if nobody waits for it.
 struct Place(&'static AtomicUsize);
 
 impl Place {
@@ -36,21 +36,21 @@ impl Drop for Place {
     }
 }
 
-/// Work under way. Dropped, it goes on unheard.
+/// Work in progress. If it is dropped, the work continues and its result is discarded.
 #[derive(Debug)]
 pub struct Blocking<T>(Option<JoinHandle<T>>);
 
-/// Begins work with files; call it in a runtime. Where too much is under way it fails with `ResourceBusy`.
+/// Starts work with files. Requires a runtime. Fails with `ResourceBusy` if the limit is reached.
 pub fn disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
     run(&DISK, MOST, work)
 }
 
-/// Runs a lookup of a host's name on the threads that may block for names.
+/// Looks up a host name on a thread that may block.
 pub fn names<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
     run(&NAMES, MOST, work)
 }
 
-/// Computes on a thread that holds nobody up. Where too much is under way it fails with `ResourceBusy`.
+/// Computes on a blocking thread. Fails with `ResourceBusy` if the limit is reached.
 pub fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
     run(&COMPUTING, MOST_COMPUTING, work)
 }

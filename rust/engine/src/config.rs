@@ -9,7 +9,7 @@ use fairlead_core::{Sealer, Secret};
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// The document as it comes.
+/// The JSON document.
 #[derive(Deserialize)]
 struct Document {
     data_dir: PathBuf,
@@ -75,27 +75,27 @@ pub struct Config {
     pub max_in_flight: usize,
     pub heartbeat_ms: u64,
     pub drain_ms: u64,
-    /// How long a worker goes on serving after it was told to stop.
+    /// How long a worker continues to serve after a request to stop.
     pub drain_delay_ms: u64,
     pub body_idle_ms: u64,
-    /// The longest that a WebSocket lasts.
+    /// The maximum lifetime of a WebSocket.
     pub socket_life_ms: u64,
-    /// Names that are the gateway's own, beside `localhost` and addresses.
+    /// Host names of the gateway, in addition to `localhost` and addresses.
     pub host_names: Vec<String>,
-    /// How many proxies of the operator's stand before the gateway; none is believed where this is 0.
+    /// The number of the operator's proxies in front of the gateway. With 0, forwarded addresses are ignored.
     pub trusted_proxies: usize,
     pub version: String,
-    /// Absent: traces are passed on and not recorded.
+    /// `None`: trace headers are forwarded and no spans are recorded.
     pub tracing: Option<Sampling>,
-    /// Where the word vectors are, if they are installed.
+    /// The files of the word vectors, if they are installed.
     pub vectors: Option<VectorFiles>,
-    /// Absent: this worker holds limits alone.
+    /// `None`: this worker enforces limits alone.
     pub shared_store: Option<StoreConfig>,
-    /// Control is on another machine, so that this worker writes `snapshot.json` itself.
+    /// Control runs on another machine, so this worker writes `snapshot.json` itself.
     pub keeps_snapshot: bool,
 }
 
-/// The configuration cannot be used. The supervisor made it, so this is a defect rather than a user's mistake.
+/// The configuration is invalid. The supervisor wrote it, so this is a defect rather than a user's mistake.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the relay configuration is not the expected JSON: {0}")]

@@ -1,4 +1,4 @@
-//! The engine as a front sees it: admit a head, feed a body, and the rest happens on the engine's own thread.
+//! The engine's interface for fronts: admit a head and feed a body. The rest happens on the engine's thread.
 
 use crate::cache;
 use crate::call::admit;
@@ -62,14 +62,14 @@ pub enum StartError {
     Io(#[from] io::Error),
 }
 
-/// A request's work, to be polled by the front that has its connection.
+/// The work of a request, polled by the front that owns its connection.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The state of a request after a piece of its body, for a front that polls the work itself.
 pub enum PolledBodyState {
     More,
     Work(Work),
-    /// The exchange has its answer.
+    /// The exchange already has its response.
     Answered,
 }
 
@@ -86,12 +86,12 @@ impl std::fmt::Debug for PolledBodyState {
 /// Where work runs.
 trait Start {
     type Started;
-    /// Whether it matters that work is likely to be done at once.
+    /// Whether fast work should run on the calling thread.
     const IS_ELSEWHERE: bool;
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started;
 
-    /// Starts work that is likely to be done at once, where possible on the calling thread.
+    /// Starts work that probably completes at once, on the calling thread if possible.
     fn begin<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started {
         self.start(work)
     }
@@ -110,7 +110,7 @@ impl Start for Handle {
     }
 }
 
-/// Wherever the caller is.
+/// Returns the work to the caller, who polls it.
 struct Here;
 
 impl Start for Here {
@@ -122,7 +122,7 @@ impl Start for Here {
     }
 }
 
-/// One relay worker's engine: a thread with a runtime, and what requests share.
+/// The engine of one relay worker: a thread with a runtime, and the state that requests share.
 #[derive(Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -132,7 +132,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts the engine's thread. Call it after any fork: the thread does not come along.
+    /// Starts the engine's thread. Call this after any fork, because threads are not inherited.
     pub fn start(config_json: &[u8]) -> Result<Self, StartError> {
         log::start();
         let config = Config::parse(config_json)?;
@@ -164,14 +164,14 @@ impl Engine {
                 let _keeping = task::spawn(keep_house(Arc::clone(&own)));
                 let _hearing = own.peers.is_some().then(|| task::spawn(crate::peers::listener::run(Arc::clone(&own))));
                 let leasing = own.leases.is_some().then(|| task::spawn(keeper::run(Arc::clone(&own))));
-                // Either a request to stop or the engine's own end.
+                // Either a stop request or the end of the engine.
                 drop(stopped.await);
                 if let Some(leasing) = leasing {
                     leasing.abort();
                     keeper::leave(&own).await;
                 }
             });
-            // What is still open is dropped here, and settles as it goes; the last segment is sealed after it.
+            // Dropping the remaining work settles it. Afterwards the last segment is sealed.
             runtime.shutdown_timeout(Duration::from_secs(1));
             sealing.spool.finish();
             sealing.responses.seal();
@@ -184,12 +184,12 @@ impl Engine {
         Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))), _presence: presence })
     }
 
-    /// Admits a head; a pending request is to be fed.
+    /// Admits a head. A pending request must be fed its body.
     pub fn admit(&self, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -> Admitted {
         admission::admit(&self.shared, inbound, wake)
     }
 
-    /// Admits the head of a connection of frames; what was refused has its answer.
+    /// Admits the head of a WebSocket. A refused request already has its response.
     pub fn admit_socket(
         &self,
         inbound: &Inbound<'_>,
@@ -218,7 +218,8 @@ impl Engine {
         })
     }
 
-    /// Feeds a piece of a body; when it is whole the work begins on the engine's own thread. `true`: more is wanted.
+    /// Feeds a piece of a body. When the body is complete, the work starts on the engine's thread. Returns `true` if
+    /// more is expected.
     pub fn feed(&self, pending: &mut Pending, piece: &[u8], more: bool) -> bool {
         match pending.feed(piece, more) {
             BodyState::More => true,
@@ -230,8 +231,8 @@ impl Engine {
         }
     }
 
-    /// Feeds a piece for a front that is a task on a runtime of its own: it polls the work itself, so that a request stays on the
-    /// thread of its connection. A large piece is kept rather than copied.
+    /// Feeds a piece for a front that is a task on a separate runtime. The front polls the work itself, so that a
+    /// request stays on the thread of its connection. Large pieces are kept without a copy.
     pub fn feed_here(&self, pending: &mut Pending, piece: &Bytes, more: bool) -> PolledBodyState {
         match pending.feed_bytes(piece, more) {
             BodyState::More => PolledBodyState::More,
@@ -242,8 +243,8 @@ impl Engine {
         }
     }
 
-    /// The one place that knows which work a route is. The work ends by itself when its exchange is cancelled, and its guards
-    /// tell how it ended.
+    /// Maps a route to its work; nothing else does. The work ends when its exchange is cancelled, and its guards record
+    /// the outcome.
     fn dispatch<S: Start>(&self, whole: Box<Whole>, start: &S) -> Option<S::Started> {
         let shared = Arc::clone(&self.shared);
         let trace = whole.admission.trace.clone();
@@ -278,7 +279,7 @@ impl Engine {
                 start.start(trace::within(trace, Box::pin(ollama::serve(shared, whole, call))))
             }
             Answer::CountTokens => start.start(trace::within(trace, count::serve(&shared, whole))),
-            // On the heap first: wrapped as it is, all of its size would be copied again.
+            // Boxed first, because wrapping it unboxed would copy its whole size again.
             _ if S::IS_ELSEWHERE && cache::is_likely(&shared, &whole) => {
                 start.begin(trace::within(trace, Box::pin(admit::serve(&shared, whole))))
             }
@@ -286,23 +287,24 @@ impl Engine {
         })
     }
 
-    /// The state that all requests of this worker share.
+    /// The state shared by all requests of this worker.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// The runtime of the engine's own thread.
+    /// The runtime of the engine's thread.
     pub fn runtime(&self) -> &Handle {
         &self.handle
     }
 
-    /// Says that this worker will drain, and goes on serving. How long to wait before `begin_drain`, milliseconds.
+    /// Announces that this worker will drain, and continues to serve. Returns the time to wait before `begin_drain`, in
+    /// milliseconds.
     pub fn announce_drain(&self) -> u64 {
         self.shared.drain.announce();
         self.shared.config.drain_delay_ms
     }
 
-    /// Nothing new from here on; what is open has until the deadline.
+    /// Stops accepting requests. Open requests have until the deadline.
     pub fn begin_drain(&self) {
         self.shared.drain.begin();
         let shared = Arc::clone(&self.shared);
@@ -312,7 +314,7 @@ impl Engine {
         }));
     }
 
-    /// Requests that are not finished.
+    /// The number of unfinished requests.
     pub fn in_flight(&self) -> usize {
         self.shared.counts.in_flight.load(Ordering::Acquire)
     }
@@ -329,7 +331,7 @@ impl Engine {
     pub fn stop(&self) {
         let running = self.thread.lock().take();
         if let Some((stop, thread)) = running {
-            // A thread that has ended by itself needs no telling.
+            // Sending fails only if the thread has already ended.
             let _sent = stop.send(());
             if thread.join().is_err() {
                 tracing::error!("the engine's thread ended with a panic");
@@ -344,7 +346,7 @@ impl Drop for Engine {
     }
 }
 
-/// Says that the engine's thread moves on.
+/// Records the heartbeat of the engine's thread.
 async fn beat(beat: Arc<Beat>) {
     let mut every = tokio::time::interval(BEAT);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,6 +1,6 @@
-//! Work that is begun where the request came in. An answer that is at hand, in memory, needs no runtime: made on the spot it
-//! saves two hand-overs between threads, which is most of what it costs. Work that has to wait, or that comes to a [`hop`], goes
-//! on in the runtime.
+//! Runs work on the thread that received the request. A response that is in memory needs no runtime, and creating it
+//! immediately saves two thread changes, which are most of its cost. Work that has to wait, or that reaches a [`hop`],
+//! continues in the runtime.
 
 use std::cell::Cell;
 use std::future::{poll_fn, Future};
@@ -10,28 +10,28 @@ use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 
 thread_local! {
-    /// Whether this thread is the front's, in the middle of [`begin`].
+    /// Whether this thread belongs to a front and is inside [`begin`].
     static IS_FRONT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Polls the work once, here; hands it to the runtime if it is not done by that.
+/// Polls the work once on this thread. If it is not finished, the runtime continues it.
 pub fn begin(runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) {
     let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
     let polled = {
         let _entered = runtime.enter();
         let _front = Front::enter();
-        // A panic ends the work as it does in a task: what it held is dropped, and says how it ended.
+        // A panic ends the work as in a task: its state is dropped, and its guards record the outcome.
         catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))))
     };
     match polled {
         Ok(Poll::Ready(())) => {}
-        // The runtime polls it anew, with a waker that wakes.
+        // The runtime polls it again with a real waker.
         Ok(Poll::Pending) => drop(runtime.spawn(work)),
         Err(_) => tracing::error!("a request ended with a panic"),
     }
 }
 
-/// From here on the work is the runtime's.
+/// Moves the rest of the work to the runtime.
 pub async fn hop() {
     poll_fn(|_| if IS_FRONT.get() { Poll::Pending } else { Poll::Ready(()) }).await;
 }

@@ -1,16 +1,28 @@
-//! The relay: from an admitted head to a settled record.
+//! The relay: from an admitted request head to a settled record.
 //!
-//! Read in this order: [`engine`] (what a front calls), [`exchange`] (one request's answer between a front and the task that makes
-//! it), [`gate`] (head, caller, limits, body), [`call`] (admit, choose, attempt, relay, settle), [`route`] (models to targets),
-//! [`upstream`] (providers), [`context`] (pipelines that make conversations shorter), [`cache`] (answers that are given again), [`socket`] (connections of frames), [`control`] (the other
-//! plane), [`models`] (lists of them), [`leases`] (limits that several nodes hold together), [`peers`] (what else they tell each other), [`observe`] (records, metrics, traces).
+//! Read the modules in this order:
+//! - [`engine`]: what a front calls
+//! - [`exchange`]: a request's response, between a front and the task that creates it
+//! - [`gate`]: admission: head, caller, limits, body
+//! - [`call`]: admit, choose, attempt, relay, settle
+//! - [`route`]: from models to targets
+//! - [`upstream`]: calls to providers
+//! - [`context`]: data for compression
+//! - [`cache`]: the response cache
+//! - [`socket`]: WebSockets
+//! - [`control`]: the connection to the control plane
+//! - [`models`]: model lists
+//! - [`leases`]: limits shared by several nodes, and [`peers`]: other state that nodes share
+//! - [`observe`]: records, metrics, traces
 //!
-//! They stand on [`shared`] (what requests share), [`active_config`] (the snapshot in force), [`config`] (settings of the worker), [`shared_store`] (connections to the Redis that workers share),
-//! [`front`] (work begun where a request came in), [`task`] and [`blocking`] (where work runs), [`clock`], [`patience`] (how long
-//! callers are waited for); tests on `testing` and `fuzz`.
+//! These modules use [`shared`] (the state that requests share), [`active_config`] (the snapshot in use), [`config`]
+//! (settings of the worker), [`shared_store`] (connections to the shared Redis), [`front`] (work on the thread that
+//! received the request), [`task`] and [`blocking`] (where work runs), [`clock`] and [`patience`] (how long to wait for
+//! callers). `testing` and `fuzz` are for tests.
 //!
-//! A front calls in from threads of its own, and never waits for a lock that is held across an await. The work of its
-//! requests runs on the engine's one thread, or, for a front that polls it ([`engine::Engine::feed_here`]), where the front is.
+//! A front calls the engine from separate threads, and never waits for a lock that is held across an await. The work of
+//! its requests runs on the engine's only thread, or in the front itself if the front polls it
+//! ([`engine::Engine::feed_here`]).
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
@@ -34,13 +46,13 @@ mod leases;
 mod models;
 mod observe;
 mod peers;
-// Times that both fronts and the engine hold callers to: `patience::SEND_PATIENCE`.
+// Time limits for callers that both fronts and the engine use: `patience::SEND_PATIENCE`.
 pub mod patience;
 mod route;
 mod shared;
 mod shared_store;
 mod socket;
-// How work runs beside a request: `task::spawn`.
+// Spawns tasks that run beside a request: `task::spawn`.
 pub mod task;
 #[cfg(test)]
 mod testing;
@@ -60,7 +72,7 @@ pub use socket::requests::FrameConnection;
 pub use upstream::wire::framing::Chunks;
 pub use upstream::wire::take_shelf;
 
-/// The parts that the example `decisions` measures.
+/// Internals for the example `decisions`.
 #[doc(hidden)]
 pub mod decisions {
     pub use crate::active_config::Live;
@@ -70,7 +82,7 @@ pub mod decisions {
     pub use fairlead_cache::digest;
 }
 
-/// The parts that the example `models` measures.
+/// Internals for the example `models`.
 #[doc(hidden)]
 pub mod lists {
     pub use crate::active_config::Live;

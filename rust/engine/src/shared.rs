@@ -1,4 +1,4 @@
-//! The state that all requests of this worker share.
+//! The state shared by all requests of this worker.
 
 use crate::active_config::Live;
 use crate::call::coalesce::Recordings;
@@ -19,40 +19,40 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
+/// The limit of buffered bodies over all requests. Beyond it new requests are refused.
 pub const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
 
-/// Control holds a poll for 2 s; after this long without an answer it counts as absent.
+/// Control holds a poll for 2 s. Without a response for this long it counts as unavailable.
 pub const LINK_STALE_MS: u64 = 7_000;
 
-/// The state that all requests of this worker share: configuration, pool, spool, counters, caches.
+/// The state shared by all requests of this worker: configuration, connection pool, spool, counters, caches.
 #[derive(Debug)]
 pub struct Shared {
     pub config: Config,
     pub worker_id: String,
-    /// The configured version as every answer carries it.
+    /// The configured version as sent in every response.
     pub version: HeaderValue,
     pub live: ArcSwap<Live>,
     pub pool: Pool,
     pub spool: Spool,
     /// Responses that control has not stored yet.
     pub responses: ResponseSpool,
-    /// Bodies on their way to those who read them.
+    /// Captured bodies.
     pub captures: Arc<CaptureQueue>,
     pub control: Arc<crate::upstream::connector::Origin>,
     pub counts: Counts,
     pub metrics: crate::observe::metrics::Metrics,
     pub counter_reports: crate::control::counters::CounterReports,
-    /// The amounts that keys have used of their limits.
+    /// The usage of keys under their limits.
     pub ledger: Ledger,
-    /// Where other nodes hold the same limits.
+    /// Set if limits are shared with other nodes.
     pub leases: Option<Leases>,
-    /// Whom idempotency keys, rests and places of sessions are shared with.
+    /// The other workers with which idempotency keys, cooldowns and session targets are shared.
     pub peers: Option<Peers>,
     pub sessions: Sessions,
     pub idempotency: Recordings,
     pub cache: crate::cache::answers::Answers,
-    /// Thoughts of models before they called tools.
+    /// Reasoning that models returned before tool calls.
     pub reasoning: fairlead_cache::reasoning::Reasoning,
     pub commands: crate::control::reports::UnsentReports,
     pub drain: Drain,
@@ -61,10 +61,10 @@ pub struct Shared {
     pub frozen_sessions: crate::context::sessions::FrozenSessions,
     pub raw_outputs: Arc<crate::context::raw_outputs::RawOutputs>,
     pub threads: crate::observe::threads::Threads,
-    /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
+    /// Monotonic milliseconds of the last successful poll of the link; 0 for never.
     pub link_seen_ms: AtomicU64,
     next_id: AtomicU64,
-    /// For fronts, which call in from threads of their own.
+    /// For fronts, which call from other threads.
     runtime: OnceLock<Handle>,
 }
 
@@ -78,13 +78,13 @@ pub struct Counts {
     pub spooled_body_bytes: AtomicUsize,
     pub requests_total: AtomicU64,
     pub shed_total: AtomicU64,
-    /// Connections of callers, and those that were turned away, where the listener is ours.
+    /// Open and refused connections of callers, if the engine's listener is used.
     pub socket_connections: AtomicUsize,
     pub socket_refused_total: AtomicU64,
 }
 
-/// The way out: first it is said, so that a load balancer sends nothing more, then nothing new is taken, then, at the deadline, what is
-/// still open is ended.
+/// Shutdown in three steps: it is announced, so that load balancers stop sending requests; then new requests are
+/// refused; at the deadline open requests are ended.
 #[derive(Debug, Default)]
 pub struct Drain {
     announced: AtomicBool,
@@ -94,7 +94,7 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Says it, and goes on serving.
+    /// Announces the shutdown and continues to serve.
     pub fn announce(&self) {
         self.announced.store(true, Ordering::Release);
     }
@@ -112,19 +112,19 @@ impl Drain {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Tells everything that still runs to end now.
+    /// Ends everything that is still running.
     pub fn expire(&self) {
         self.expired.store(true, Ordering::Release);
         self.deadline.notify_waiters();
     }
 
-    /// Why a request is refused or ends early while the gateway goes down. It rests no connection and is tried nowhere else.
+    /// The error for requests that are refused or ended early by the shutdown. It starts no cooldown and no retry.
     #[expect(clippy::unused_self, reason = "callers have the drain that ends their work at hand")]
     pub fn error(&self) -> Error {
         Error::gateway(ErrorKind::Draining, "The gateway is shutting down.").after_s(1)
     }
 
-    /// Ends when the deadline has passed.
+    /// Completes when the deadline has passed.
     pub async fn expired(&self) {
         let notified = self.deadline.notified();
         if !self.expired.load(Ordering::Acquire) {
@@ -179,16 +179,16 @@ impl Shared {
     }
 
     pub fn set_runtime(&self, handle: Handle) {
-        // One engine sets it once.
+        // Only the engine sets it, once.
         let _set = self.runtime.set(handle);
     }
 
-    /// The runtime of the calling thread, else the engine's own; `None` before it runs.
+    /// The runtime of the calling thread, or else that of the engine; `None` before the engine runs.
     pub fn runtime(&self) -> Option<Handle> {
         Handle::try_current().ok().or_else(|| self.runtime.get().cloned())
     }
 
-    /// Has the shared store asked soon, where a lease of this worker got low.
+    /// Wakes the task for the shared store if a lease of this worker is low.
     pub fn ask_store_soon(&self) {
         if let Some(leases) = &self.leases {
             leases.nudge();
@@ -199,20 +199,20 @@ impl Shared {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Forgets answers and thoughts that are kept for a moment beside the response cache.
+    /// Deletes responses of idempotency keys and stored reasoning, which are separate from the response cache.
     pub fn forget_for_repeats(&self) {
         self.idempotency.forget();
         self.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
     }
 
-    /// Whether control answered the link within the last poll's length.
+    /// Whether control has recently responded on the link.
     pub fn control_is_connected(&self) -> bool {
         let seen_ms = self.link_seen_ms.load(Ordering::Relaxed);
         seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < LINK_STALE_MS
     }
 }
 
-/// One unit of a gauge, given back when dropped.
+/// A number of units of a gauge, returned on drop.
 #[derive(Debug)]
 pub struct GaugePermit {
     shared: Arc<Shared>,
@@ -220,7 +220,7 @@ pub struct GaugePermit {
     amount: usize,
 }
 
-/// Which gauge a [`GaugePermit`] counts in.
+/// The gauge that a [`GaugePermit`] counts in.
 #[derive(Debug, Clone, Copy)]
 pub enum Gauge {
     InFlight,
@@ -241,7 +241,7 @@ impl Gauge {
 }
 
 impl GaugePermit {
-    /// Room for one open stream, or the refusal of a gateway that has none.
+    /// Reserves an open stream; an error if the limit is reached.
     pub fn for_stream(shared: &Arc<Shared>) -> Result<Self, Error> {
         Self::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams).ok_or_else(|| {
             let message = "The gateway has as many streams open as it takes; try again shortly.";
@@ -249,7 +249,7 @@ impl GaugePermit {
         })
     }
 
-    /// Room for one request among those in flight, or the refusal of a gateway that has none.
+    /// Reserves a request in flight; an error if the limit is reached.
     pub fn for_request(shared: &Arc<Shared>, limit: usize) -> Result<Self, Error> {
         Self::take(shared, Gauge::InFlight, 1, limit).ok_or_else(|| {
             let message = "The gateway has as many requests open as it takes; try again shortly.";
@@ -257,12 +257,12 @@ impl GaugePermit {
         })
     }
 
-    /// `None` when the gauge would pass `limit`.
+    /// Reserves an amount; `None` if the gauge would exceed `limit`.
     pub fn take(shared: &Arc<Shared>, gauge: Gauge, amount: usize, limit: usize) -> Option<Self> {
         count(shared, gauge, amount, limit).then(|| Self { shared: Arc::clone(shared), gauge, amount })
     }
 
-    /// Counts more in the same gauge. `false`, and nothing counted, when it would pass `limit`.
+    /// Adds an amount to the permit. Returns `false` and changes nothing if the gauge would exceed `limit`.
     pub fn grow(&mut self, amount: usize, limit: usize) -> bool {
         let is_counted = count(&self.shared, self.gauge, amount, limit);
         if is_counted {
@@ -271,7 +271,7 @@ impl GaugePermit {
         is_counted
     }
 
-    /// Counts this much in place of what it counted. `false`, and nothing changed, when the gauge would pass `limit`.
+    /// Sets the permit's amount. Returns `false` and changes nothing if the gauge would exceed `limit`.
     pub fn set(&mut self, amount: usize, limit: usize) -> bool {
         if amount >= self.amount {
             return amount == self.amount || self.grow(amount - self.amount, limit);

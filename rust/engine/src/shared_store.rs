@@ -1,7 +1,8 @@
-//! The Redis or Valkey that relay workers share: where it is, and connections to it.
+//! The Redis or Valkey that relay workers share: its address, and connections to it.
 //!
-//! It is one server or a cluster. A cluster spreads keys over its servers, so that what one script reads must lie in one slot; each
-//! key of idempotency and of kept answers is alone in its script, and limits have one slot together (`leases::store`).
+//! It is one server or a cluster. A cluster distributes keys over its servers, and all keys of one script must be in
+//! one slot. Scripts for idempotency and for cached responses use one key each, and all limits are in one slot
+//! (`leases::store`).
 
 use fairlead_core::{Secret, StoreLoss};
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
@@ -12,16 +13,17 @@ use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError,
 use serde::Deserialize;
 use std::time::Duration;
 
-/// One of a cluster's servers may be gone while the others are asked where its keys are now: it has this part of the deadline.
+/// One server of a cluster may be down while the others report the current slots. Each connection attempt has this part
+/// of the deadline.
 const PART_OF_CONNECTING: u32 = 4;
-/// A cluster's question is sent again where its key has moved, or has no server for a moment; all within the deadline.
+/// A command to a cluster is retried if its key has moved or temporarily has no server, within the deadline.
 const RETRIES: u32 = 6;
 const RETRY_LEAST_MS: u64 = 10;
 const RETRY_MOST_MS: u64 = 200;
-/// Questions that wait to be written together.
+/// The maximum number of commands that are written together.
 const WRITTEN_TOGETHER: usize = 64;
 
-/// How the store is reached, as the supervisor says it.
+/// How to reach the store, as configured by the supervisor.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StoreConfig {
     pub url: Secret,
@@ -31,7 +33,7 @@ pub struct StoreConfig {
     pub lease_ms: u64,
     #[serde(default)]
     pub on_loss: OnLoss,
-    /// Nodes that there are at least, whether the store has heard of them or not.
+    /// The minimum number of nodes, whether or not the store knows them.
     #[serde(default = "one")]
     pub workers: u64,
 }
@@ -47,7 +49,7 @@ fn default_lease_ms() -> u64 {
     30_000
 }
 
-/// The rule that holds while the store does not answer.
+/// The rule for limits while the store is unavailable.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLoss {
@@ -66,7 +68,7 @@ impl From<OnLoss> for StoreLoss {
 }
 
 impl StoreConfig {
-    /// Host and port, without the credential and the query.
+    /// The host and port, without credentials and query.
     pub fn address(&self) -> String {
         let url = self.url.expose();
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -75,7 +77,7 @@ impl StoreConfig {
         format!("{scheme}://{hosts}")
     }
 
-    /// The time that one question may take.
+    /// The deadline of one command.
     pub fn deadline(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
@@ -112,8 +114,8 @@ impl StoreConfig {
         client.get_async_connection().await
     }
 
-    /// Listens to these channels within the deadline. What is published at one server of a cluster is heard at each: the first that
-    /// answers will do, beginning with another one each `turn`.
+    /// Subscribes to these channels within the deadline. In a cluster every server forwards published messages, so the
+    /// first server that responds is sufficient. Each `turn` starts with a different server.
     pub async fn subscribe(&self, channels: &[&str], turn: usize) -> Result<PubSub, RedisError> {
         let mut servers = StoreAddress::parse(self.url.expose()).servers;
         let first = turn % servers.len();
@@ -139,15 +141,16 @@ fn late<T>(_: T) -> RedisError {
     RedisError::from((ErrorKind::Io, "no answer in time"))
 }
 
-/// The servers of an address, each as an address of its own.
+/// The servers of an address, each with a separate address.
 struct StoreAddress {
     servers: Vec<String>,
     is_cluster: bool,
 }
 
 impl StoreAddress {
-    /// `redis://user:password@host:port/number`. Several hosts between commas are servers of one cluster, of which more may be
-    /// known to them; one host is, with `?cluster=true`. The supervisor has checked it.
+    /// Parses `redis://user:password@host:port/number`. Several hosts separated by commas are servers of one cluster,
+    /// which may have more servers. A single host is a cluster with `?cluster=true`. The supervisor has checked the
+    /// address.
     fn parse(url: &str) -> Self {
         let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -162,11 +165,11 @@ impl StoreAddress {
     }
 }
 
-/// A connection that many ask at once.
+/// A connection for concurrent use.
 #[derive(Clone)]
 pub enum StoreConnection {
     Server(MultiplexedConnection),
-    /// One to each server of a cluster.
+    /// One connection to each server of a cluster.
     Cluster(ClusterConnection),
 }
 
@@ -181,7 +184,7 @@ impl StoreConnection {
         matches!(self, Self::Cluster(_))
     }
 
-    /// Asks one server, of those that `primaries` tells, what no key says: which keys it has.
+    /// Sends a command without keys to one of the servers in `primaries`, for example to list its keys.
     pub async fn ask_primary(&mut self, primary: Primary, command: Cmd) -> Result<Value, RedisError> {
         match (self, primary.slot) {
             (Self::Cluster(cluster), Some(slot)) => {
@@ -192,12 +195,12 @@ impl StoreConnection {
         }
     }
 
-    /// The servers that have the keys between them.
+    /// The servers that together hold all keys.
     pub async fn primaries(&mut self) -> Result<Vec<Primary>, RedisError> {
         if !self.is_cluster() {
             return Ok(vec![Primary { slot: None }]);
         }
-        // Of each range: its first slot, its last, the primary, the replicas.
+        // Each range has its first slot, its last slot, the primary and the replicas.
         let ranges: Vec<Vec<Value>> = redis::cmd("CLUSTER").arg("SLOTS").query_async(self).await?;
         let mut known = Vec::new();
         let mut found = Vec::new();
@@ -217,7 +220,7 @@ impl StoreConnection {
     }
 }
 
-/// A server that has keys of its own: in a cluster the one of a slot.
+/// A server that holds keys. In a cluster it is identified by one of its slots.
 #[derive(Debug, Clone, Copy)]
 pub struct Primary {
     slot: Option<Slot>,

@@ -1,9 +1,9 @@
-//! The one place that starts tasks on the engine's runtime.
+//! Spawns tasks on the engine's runtime. All tasks start here.
 
 use std::future::Future;
 use tokio::task::JoinHandle;
 
-/// Starts a task that belongs to whoever called. Must be called from the runtime's thread.
+/// Spawns a task. The caller is responsible for it. Must be called on the runtime's thread.
 #[allow(clippy::disallowed_methods, reason = "the one place")]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where

@@ -1,4 +1,4 @@
-//! Ground for unit tests of calls: the shared state without an engine, targets, and a call that was admitted.
+//! Support for unit tests of calls: the shared state without an engine, targets, and an admitted call.
 
 use crate::active_config::Live;
 use crate::call::context::Call;
@@ -19,7 +19,7 @@ use fairlead_core::{Principal, Sealer, Snapshot};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A front that asks for itself.
+/// A front that polls and needs no wake-up.
 #[derive(Debug)]
 pub(crate) struct Nobody;
 
@@ -46,13 +46,13 @@ pub(crate) fn shared(name: &str) -> Arc<Shared> {
     Arc::new(Shared::new(config, "w".into(), Pool::new(Connector::default()), spool, cache.expect("a cache")))
 }
 
-/// A configuration of this document, which names its version itself.
+/// A configuration from this document, which must contain its version.
 pub(crate) fn live(document: &serde_json::Value) -> Live {
     let snapshot = Snapshot::parse(document.to_string().as_bytes()).expect("a snapshot");
     Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
 }
 
-/// A chat completion that passed the gate, with nobody at the other end of its exchange.
+/// An admitted chat completion, with nobody at the other end of its exchange.
 pub(crate) fn call(shared: &Arc<Shared>) -> Call {
     let Match::Found { route, .. } = routes::find("POST", "/v1/chat/completions") else {
         unreachable!("there is a chat route")

@@ -1,4 +1,4 @@
-//! The cache of one worker as all of its requests share it.
+//! The response cache of one worker, shared by all of its requests.
 
 use crate::blocking;
 use crate::call::coalesce::Recordings;
@@ -16,7 +16,7 @@ pub struct Answers {
     pub store: Arc<Cache>,
     pub learner: Arc<Learner>,
     saved_ms: AtomicU64,
-    /// Calls under way that others may join.
+    /// Calls in progress that other requests may join.
     pub calls_under_way: Recordings,
 }
 
@@ -30,7 +30,7 @@ impl Answers {
         }
     }
 
-    /// Writes what was learnt, about every ten seconds.
+    /// Saves the learned thresholds, about every ten seconds.
     pub fn save_in_time(&self, now_ms: u64) {
         if now_ms.saturating_sub(self.saved_ms.load(Ordering::Relaxed)) < SAVE_EVERY_MS {
             return;
@@ -45,7 +45,7 @@ impl Answers {
         });
     }
 
-    /// Puts the operator's settings into force.
+    /// Applies the operator's settings.
     pub fn set(&self, settings: &CacheSettings) {
         self.store.set(Bounds {
             memory_bytes: if settings.is_enabled { settings.memory_bytes } else { 0 },

@@ -1,8 +1,8 @@
-//! One call for all that ask the same while it is under way, and what it brings is kept.
+//! Coalescing: concurrent equal requests share one call, and its response is cached.
 //!
-//! The first does the call; who comes while it lasts reads along, streams as they come. What ends well and is fit is kept when
-//! its last byte is there. Nothing is kept of a call that failed, that nobody waited for to its end, or whose settlement
-//! was told to keep nothing.
+//! The first request performs the call. Requests that arrive in the meantime read along, also while it streams. A
+//! successful and cacheable response is stored when its last byte has arrived. Nothing is stored if the call failed, if
+//! all callers left before its end, or if its settlement excludes it from the cache.
 
 use super::give::{look_again, Lookup};
 use super::{learn, CacheQuery};
@@ -27,22 +27,22 @@ use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// A call whose answer may be given to others: whoever leads does it.
+/// A call whose response may be shared. The leader performs it.
 pub trait ShareableCall: Send + Sync + 'static {
-    /// The request, and the body as it came.
+    /// Returns the request, and the body as sent.
     fn question(&self) -> (&ChatRequest, &[u8]);
 
-    /// Asks a provider.
+    /// Sends the request to a provider.
     fn serve(self, call: Call) -> impl Future<Output = ()> + Send + 'static;
 }
 
-/// Everything known of an answer before it is there, for the entry that is kept.
+/// The parts of a cache entry that are known before the response.
 struct EntryDraft {
     shared: Arc<Shared>,
     key_id: Option<String>,
     route: &'static str,
     model: String,
-    /// A key that wants no log leaves nothing outside of this process.
+    /// Entries of a key without a log stay in this process.
     to_disk: bool,
     settled: Arc<OnceLock<SettledAnswer>>,
     query: Arc<CacheQuery>,
@@ -50,7 +50,7 @@ struct EntryDraft {
 }
 
 impl EntryDraft {
-    /// The call has ended: its answer is kept if it ended well and is fit.
+    /// Stores the response if it succeeded and is cacheable.
     fn done(self, recording: &Recording) {
         let (Some(settled), Some(chunks)) = (self.settled.get(), recording.whole()) else { return };
         if chunks.iter().map(Bytes::len).sum::<usize>() > MAX_BODY_BYTES {
@@ -95,7 +95,7 @@ impl EntryDraft {
     }
 }
 
-/// Does the call, or joins the one that is under way.
+/// Performs the call, or joins the one in progress.
 pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, delivery: Delivery, shareable: C) {
     let (shared, exchange) = (call.shared(), Arc::clone(&call.settlement.exchange));
     let list = if question.reads_list { " list" } else { "" };
@@ -106,13 +106,13 @@ pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, deliv
     let recording = match shared.cache.calls_under_way.enter(name, question.key, clock::monotonic_ms()) {
         Ok(Role::Leader(recording)) => recording,
         Ok(Role::Follower(recording)) => {
-            // Its beginning may be gone before this caller could read it: then it makes a call of its own.
+            // If the beginning was dropped before this caller could read it, the caller makes a separate call.
             if join(&mut call.settlement, recording).await {
                 shareable.serve(call).await;
             }
             return;
         }
-        // The call under way is too large to be read along.
+        // The call in progress is too large to be shared.
         Err(_) => return shareable.serve(call).await,
     };
     let leader = Leader::new(&recording, exchange.id());
@@ -145,7 +145,7 @@ pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, deliv
     leader.lead_then(&exchange, work, move |recording| keep.done(recording)).await;
 }
 
-/// Gives the answer of the call under way; `true` where that answer can no longer be given from its beginning.
+/// Returns the response of the call in progress to the caller. Returns `true` if its beginning is no longer available.
 async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
     let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
     shared.cache.store.counts().joined.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +153,7 @@ async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
     let before = std::mem::replace(&mut settlement.cached, joined);
     tokio::select! {
         biased;
-        () = exchange.gone() => return false, // the settlement's drop says who left
+        () = exchange.gone() => return false, // dropping the settlement records that the caller left
         () = limits::throttle(settlement) => settlement.was_throttled = true,
     }
     let admission = &settlement.admission;
@@ -164,7 +164,7 @@ async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
     let followed = coalesce::follow(recording, &exchange, |head: &mut Head| {
         status = head.status;
         head.headers.extend(own);
-        // The session is the first caller's.
+        // The session belongs to the first caller.
         head.headers.remove(headers::SESSION_ID);
         if let Some(session) = session {
             head.headers.insert(headers::SESSION_ID, session);

@@ -1,4 +1,4 @@
-//! An answer from what is kept.
+//! Serves a response from the cache.
 
 use super::{learn, CacheQuery};
 use crate::blocking;
@@ -24,26 +24,27 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A disk that takes longer is no help.
+/// A slower disk saves no time.
 const DISK_DEADLINE: Duration = Duration::from_secs(1);
-/// How many answers that are near by meaning are tried before the cache counts as missed.
+/// The maximum number of similar responses to try before the lookup counts as a miss.
 const MAX_TRIES: usize = 3;
 
-/// The result of a look into the cache.
+/// The result of a cache lookup.
 #[derive(Debug)]
 pub enum Lookup {
-    /// The caller has the answer, and the record is written.
+    /// The caller has the response, and the record is written.
     Given,
-    /// The caller has gone meanwhile.
+    /// The caller has left in the meantime.
     CallerLeft,
-    /// There is an answer, and the key's limits refuse it.
+    /// A response was found, but the key's limits refuse it.
     Refused(Error),
     Missed,
 }
 
 const PICOS_PER_MICRO: u64 = 1_000_000;
 
-/// Looks for the same request, here and in what other workers left, then for one that asks the same, and answers.
+/// Looks for an equal request, here and in the shared store, and then for a similar one. Serves the response if there
+/// is one.
 pub async fn look_up(
     settlement: &mut Settlement,
     query: &mut CacheQuery,
@@ -53,7 +54,7 @@ pub async fn look_up(
     let shared = &Arc::clone(&settlement.shared);
     let mut found = fetch(shared, query.key).await.map(|entry| (entry, CacheKind::Exact));
     if found.is_none() {
-        // Other workers, meanings, and a call take longer than the front has.
+        // Other workers, similarity search and a call take longer than the front can wait.
         front::hop().await;
         found = left_elsewhere(settlement, query).await.map(|entry| (entry, CacheKind::Shared));
     }
@@ -74,8 +75,8 @@ pub async fn look_up(
     give(settlement, query, CacheHit { entry, tier, body }, parsed, request_body).await
 }
 
-/// Looks for the same request once more, for a call that is about to begin: the one that it could have joined may have ended
-/// since the cache was looked into, and its answer is here now.
+/// Looks for an equal request again before a call starts. The call that it could have joined may have ended since the
+/// first lookup, and its response is in the cache now.
 pub(super) async fn look_again(
     settlement: &mut Settlement,
     query: &CacheQuery,
@@ -85,20 +86,20 @@ pub(super) async fn look_again(
     let shared = Arc::clone(&settlement.shared);
     let Some(entry) = fetch(&shared, query.key).await else { return Lookup::Missed };
     let Some(body) = deliver(query, &entry, request) else { return Lookup::Missed };
-    // It was counted as missed, and is kept already.
+    // It was counted as a miss, and it is stored already.
     shared.cache.store.counts().misses.fetch_sub(1, Ordering::Relaxed);
     (settlement.settled_answer, settlement.combo) = (None, None);
     give(settlement, query, CacheHit { entry, tier: CacheKind::Exact, body }, request, request_body).await
 }
 
-/// An entry that was found: in which of the cache's ways, and its body as the caller wants it.
+/// A cache hit: the kind of match, and the body in the caller's format.
 struct CacheHit {
     entry: CachedAnswer,
     tier: CacheKind,
     body: Bytes,
 }
 
-/// Answers with what was found, and settles.
+/// Serves the cached response and settles the request.
 async fn give(
     settlement: &mut Settlement,
     query: &CacheQuery,
@@ -108,10 +109,10 @@ async fn give(
 ) -> Lookup {
     let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
     let counts = shared.cache.store.counts();
-    // A key that is held back is held back whoever answers.
+    // The throttle of a key applies to cached responses as well.
     tokio::select! {
         biased;
-        () = exchange.gone() => return Lookup::CallerLeft, // the settlement's drop says who left
+        () = exchange.gone() => return Lookup::CallerLeft, // dropping the settlement records that the caller left
         () = limits::throttle(settlement) => {}
     }
     let is_stored = store(settlement, query.form, &entry, parsed, request_body).await;
@@ -138,7 +139,7 @@ async fn give(
     Lookup::Given
 }
 
-/// A response whose caller wants it kept is kept by control again: it may have been deleted there.
+/// If the caller wants the response stored, control stores it again, because it may have been deleted there.
 async fn store(
     settlement: &Settlement,
     form: Dialect,
@@ -156,9 +157,9 @@ async fn store(
     responses::keep(&settlement.shared, &settlement.admission, request_body, parsed, whole.as_ref()).await
 }
 
-/// The answer that another worker left, which from now on is kept here, too.
+/// Looks up the response that another worker stored, and adds it to this worker's cache.
 async fn left_elsewhere(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswer> {
-    // Of a key that is not logged nothing leaves its worker.
+    // The requests of a key without a log do not leave their worker.
     if settlement.admission.principal.key().is_some_and(|key| key.no_log) {
         return None;
     }
@@ -187,7 +188,7 @@ async fn near(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswe
         }
     }
     let key = settlement.admission.principal.key();
-    // What a key that is not logged says is remembered nowhere.
+    // The requests of a key without a log are stored nowhere.
     if !key.is_some_and(|key| key.no_log) {
         let model = settlement.model.as_deref().unwrap_or_default();
         let asker = Asker { key_id: key.map(|key| key.id.as_str()), model };
@@ -204,13 +205,13 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<CachedAnswer> {
         Found::Stored(stored) => {
             let store = Arc::clone(store);
             let reading = blocking::disk(move || store.fetch(&key, &stored));
-            // Late, or ended by a panic: a miss.
+            // A timeout or a panic counts as a miss.
             tokio::time::timeout(DISK_DEADLINE, reading).await.ok()?.ok()?
         }
     }
 }
 
-/// The body as this caller wants it. `None`: what is kept cannot be said that way.
+/// Returns the body in the caller's format. `None` if the cached response cannot be expressed in it.
 fn deliver(query: &CacheQuery, entry: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
     let events = as_events(query.form, entry, parsed)?;
     Some(if parsed.stream && query.reads_list { replay::list_of(&events) } else { events })

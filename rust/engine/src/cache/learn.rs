@@ -1,4 +1,4 @@
-//! Lessons of answers for thresholds: an answer that was made although one to a near question was kept is compared with that one.
+//! Learns similarity thresholds: a new response is compared with the cached response to a similar question.
 
 use super::CacheQuery;
 use crate::clock;
@@ -8,10 +8,10 @@ use fairlead_cache::{CachedAnswer, Comparison, Delivery, Digest, Found, LEAST};
 use fairlead_core::Dialect;
 use fairlead_dialect::{answer_text, replay};
 
-/// Longer answers are not compared: they are hardly ever the same word by word.
+/// Longer responses are not compared, because they rarely match word for word.
 const MAX_COMPARED_BYTES: usize = 32 * 1024;
 
-/// Compares a fresh answer with that of the nearest question of the same form that is in memory.
+/// Compares a new response with that of the most similar question of the same form in memory.
 pub fn observe(shared: &Shared, query: &CacheQuery, fresh: &CachedAnswer) {
     let Some(question) = query.question.as_ref().filter(|_| query.base.is_some()) else { return };
     let store = &shared.cache.store;
@@ -27,12 +27,12 @@ pub fn observe(shared: &Shared, query: &CacheQuery, fresh: &CachedAnswer) {
     shared.cache.learner.note(&question.partition, &fresh.meta.model, similarity, is_right, clock::unix_ms());
 }
 
-/// How near a question of this partition must be; `None`: only an equal one is answered.
+/// The minimum similarity for questions in this partition; `None` means that only equal questions match.
 pub fn threshold(shared: &Shared, query: &CacheQuery, partition: &Digest) -> Option<f32> {
     let threshold = query.threshold?;
     let Some(base) = query.base else { return Some(threshold) };
     let learnt = shared.cache.learner.threshold(partition, base);
-    // A caller may be stricter than what was learnt, never less so.
+    // A caller may be stricter than the learned threshold, but not less strict.
     Some(if threshold > base { threshold.max(learnt) } else { learnt })
 }
 

@@ -1,11 +1,11 @@
-//! Answers that are given again. Who may be answered so and under which key is decided here; `answers` is the cache of the worker,
-//! `places` a part of the key; `give` answers from what is kept; `coalesce` lets requests that ask the same at the same time
-//! share one call, and keeps its answer; `learn` compares it with that of the nearest question.
+//! The response cache. This module decides which requests may use it and computes their keys. `answers` is the cache of
+//! the worker, `places` contributes to the key, `give` serves cached responses, `coalesce` lets equal concurrent
+//! requests share one call and stores its response, and `learn` adjusts similarity thresholds.
 //!
 //! ```text
-//! question -> look up: exact, left by another worker, near -> given
-//!                  \-> missed -> share: leader   -> look again -> the call, kept if it is fit
-//!                                       follower -> the call under way
+//! question -> look up: equal, from another worker, similar -> served
+//!                  \-> miss -> share: leader   -> look again -> the call, stored if cacheable
+//!                                     follower -> the call in progress
 //! ```
 
 pub mod answers;
@@ -27,10 +27,10 @@ use fairlead_core::{json, Dialect};
 use fairlead_dialect::openai::request::ChatRequest;
 use memchr::memmem;
 
-/// A larger request is not looked up: reading it whole would hold others up.
+/// Larger requests are not looked up, because parsing them would delay others.
 const MAX_REQUEST_BYTES: usize = 256 * 1024;
 
-/// A larger one is not read where requests come in.
+/// Larger requests are not inspected on the threads that accept requests.
 const MAX_GLANCE_BYTES: usize = 16 * 1024;
 
 /// A request that may be answered from the cache.
@@ -38,19 +38,19 @@ const MAX_GLANCE_BYTES: usize = 16 * 1024;
 pub struct CacheQuery {
     pub(crate) key: Digest,
     pub(crate) question: Option<Question>,
-    /// The similarity that is near enough; `None`: only an equal question is.
+    /// The minimum similarity; `None` means that only an equal question matches.
     pub(crate) threshold: Option<f32>,
-    /// The operator's threshold, where partitions learn their own from it.
+    /// The operator's threshold, if partitions learn thresholds that start from it.
     pub(crate) base: Option<f32>,
     pub(crate) form: Dialect,
-    /// A Gemini caller reads its stream as one JSON list. What is kept are events.
+    /// A Gemini caller reads its stream as one JSON list. The cache stores events.
     pub(crate) reads_list: bool,
     pub(crate) ttl_ms: u64,
-    /// Everything that is forgotten after this moment takes the answer along.
+    /// The eviction epoch when the request started. A later eviction also removes this response.
     pub(crate) epoch: u64,
 }
 
-/// Whether the answer may well be at hand, as far as a glance tells.
+/// Whether the response is probably in the cache, judged by a quick check.
 pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
     let (admission, body) = (&whole.admission, &whole.body);
     let is_small = body.len() <= MAX_GLANCE_BYTES && admission.idempotency_key.is_none();
@@ -61,7 +61,7 @@ pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
         && (admission.cache.mode != CacheMode::Unsaid || has_zero_temperature(admission.dialect, body))
 }
 
-/// `None`: the cache has nothing to do with the request.
+/// Returns the cache query of a request, or `None` if the cache does not apply to it.
 pub fn question(
     shared: &Shared,
     live: &Live,
@@ -72,25 +72,25 @@ pub fn question(
     let settings = &live.snapshot.cache;
     let wish = &admission.cache;
     let form = admission.dialect;
-    // What goes on from an earlier response tells of it.
+    // A response to a continued conversation depends on the earlier response.
     if !settings.is_enabled || parsed.continues() || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES {
         return None;
     }
-    // Looked at first, because most requests have another temperature or none.
+    // Checked first, because most requests set no temperature or a different one.
     if wish.mode == CacheMode::Unsaid && !has_zero_temperature(form, body) {
         return None;
     }
     let mut headers: Vec<&[u8]> = wish.shape.iter().map(Vec::as_slice).collect();
     headers.extend([admission.pin.as_deref().unwrap_or_default().as_bytes()]);
-    // Other weights choose another model. What an answer may cost says nothing about one that is kept.
+    // Different weights choose a different model. The budget of a call does not affect a cached response.
     headers.extend(admission.routing.pack.map(|pack| pack.name().as_bytes()));
-    // What guardrails made of an answer is another answer.
+    // Different guardrails give a different response.
     let judged_by = [guardrails::of_call(live, admission).answer.bytes(), admission.disabled_guardrails.bytes()];
     headers.push(judged_by.as_flattened());
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
     let scope = KeyScope {
         principal: &admission.principal.to_header(),
-        // Gemini's plain and streamed calls have addresses of their own, and the same answers.
+        // Gemini's plain and streamed calls have different URLs but the same responses.
         route: if form == Dialect::Gemini { "generateContent" } else { admission.route.path },
         model: &identity(live, &parsed.model),
         turns: match form {
@@ -109,7 +109,7 @@ pub fn question(
     Some(CacheQuery {
         key: fingerprint.key,
         question: fingerprint.question,
-        // A caller may be stricter than the operator, never less so.
+        // A caller may be stricter than the operator, but not less strict.
         threshold: is_near_enough.then(|| wish.threshold.map_or(settings.threshold, |own| own.max(settings.threshold))),
         base: (settings.wants_vectors && settings.learns).then_some(settings.threshold),
         form,
@@ -119,7 +119,7 @@ pub fn question(
     })
 }
 
-/// How the caller wants it.
+/// The format in which the caller wants the response.
 pub fn delivery(parsed: &ChatRequest) -> Delivery {
     if parsed.stream {
         Delivery::Stream { asks_usage: parsed.asks_usage }
@@ -129,7 +129,8 @@ pub fn delivery(parsed: &ChatRequest) -> Delivery {
 }
 
 fn has_zero_temperature(form: Dialect, body: &[u8]) -> bool {
-    // Most requests name no temperature, which a search tells for less than reading them; a name may be written with escapes.
+    // Most requests set no temperature, and a text search finds that out faster than parsing. Escapes may hide the
+    // name.
     if memmem::find(body, b"temperature").is_none() && memchr::memchr(b'\\', body).is_none() {
         return false;
     }
@@ -147,7 +148,8 @@ fn has_zero_temperature(form: Dialect, body: &[u8]) -> bool {
     text.and_then(|text| text.parse::<f64>().ok()) == Some(0.0)
 }
 
-/// The identity of what a model's name leads to: another one once an alias points elsewhere, a combo changes or a provider moves.
+/// Identifies what a model name resolves to. It changes when an alias changes its target, a combo changes or a provider
+/// moves.
 fn identity(live: &Live, model: &str) -> String {
     let name = live.snapshot.alias(model).unwrap_or(model);
     let mut identity = format!("{model}\n{name}\n");

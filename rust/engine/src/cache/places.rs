@@ -1,11 +1,12 @@
-//! Where the models of a prefix are served, as a part of what an answer is kept under: when a provider moves, its answers are others.
+//! The URLs that serve the models of a prefix, as a part of the cache key. When a provider moves, its cached responses
+//! no longer match.
 
 use fairlead_cache::digest;
 use fairlead_core::{hex, Snapshot};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The places where models of a prefix are served, each once.
+/// Appends the URLs that serve models of a prefix, without duplicates.
 pub(super) fn of_prefix(snapshot: &Snapshot, prefix: &str, out: &mut String) {
     let places: BTreeSet<(&str, Option<&str>)> = snapshot
         .candidates(prefix)
@@ -14,12 +15,12 @@ pub(super) fn of_prefix(snapshot: &Snapshot, prefix: &str, out: &mut String) {
         .map(|connection| (connection.base_url.as_str(), connection.chat_path.as_deref()))
         .collect();
     for (base_url, chat_path) in places {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _written = writeln!(out, "{base_url} {}", chat_path.unwrap_or_default());
     }
 }
 
-/// A digest of everything that a combo may lead to.
+/// Returns a digest of everything that the combos may lead to.
 pub fn places(snapshot: &Snapshot) -> String {
     let mut text = format!("{:?}\n", snapshot.combos);
     let prefixes: BTreeSet<&String> = snapshot.connections.iter().flat_map(|connection| &connection.prefixes).collect();

@@ -1,4 +1,5 @@
-//! Admit: a request with its body begins as a call. One that repeats another under its idempotency key follows that one's answer.
+//! The admit phase: a request with its body starts as a call. A request that repeats another under its idempotency key
+//! receives that request's response instead.
 
 use crate::call::context::Call;
 use crate::call::conversation;
@@ -15,15 +16,15 @@ use fairlead_core::Outcome;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Serves one call. Dropping the future is cancelling it: the upstream call ends and the request settles.
+/// Serves one call. Dropping the future cancels the call: the upstream request ends and the call is settled.
 ///
-/// The settlement is open before the first poll: work that is dropped before it began is settled too.
+/// The settlement opens before the first poll, so work that is dropped before it starts is settled too.
 pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     whole.capture(shared);
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
     let end = EndGuard::new(shared, &exchange, &admission);
     let part = Part::of(shared, &exchange, &admission, &body);
-    // The leader's work answers to its followers as well, so it does not end with the leader's caller.
+    // The leader's work also serves its followers, so it does not end with the leader's caller.
     let source = if let Part::Leader(leader) = &part { &leader.source } else { &exchange };
     let mut settlement = Settlement::open(shared, source, admission, body.len() as u64);
     async move {
@@ -38,7 +39,7 @@ pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()
             Part::Leader(leader) => {
                 let call = Call { request_permits: Some(permits), ..Call::new(settlement) };
                 let own = body.clone();
-                // On the heap: few requests have a key.
+                // Boxed, because few requests have an idempotency key.
                 Box::pin(lead(leader, &exchange, call, &own, move |call| async move { run(call, &body).await })).await;
             }
         }
@@ -48,7 +49,7 @@ pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()
 
 async fn run(call: Call, body: &Bytes) {
     match call.settlement.admission.route.answer {
-        // On the heap, so that conversations do not carry its size.
+        // Boxed to keep the future of conversations small.
         Answer::Relayed(kind) => Box::pin(passthrough::run(call, kind, body)).await,
         Answer::Ollama(Ollama::Embed | Ollama::Embeddings) => {
             Box::pin(passthrough::run(call, Relayed::Embeddings, body)).await;
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn an_open_stream_carries_little() {
-        // Ten thousand of them wait for providers at once.
+        // Ten thousand of these futures may wait for providers at once.
         assert!(size(super::serve) <= 8 * 1024, "{}", size(super::serve));
     }
 }

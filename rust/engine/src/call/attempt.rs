@@ -1,7 +1,7 @@
-//! Attempt: the targets of a call, one after the other, until one serves it.
+//! The attempt phase: tries the targets of a call in order until one serves it.
 //!
-//! Another target is tried only until the answer's head has gone to the caller, and only after failures whose class says that
-//! it is safe. What is asked, and how the answer is passed on, is the kind of the call.
+//! Another target is tried only while no response head has been sent to the caller, and only after a failure that is
+//! safe to retry. The kind of the call defines the request to a target and how its response is relayed.
 
 use crate::call::context::Call;
 use crate::call::deadline::within;
@@ -17,16 +17,17 @@ use fairlead_core::ErrorKind;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// Tries the targets but those in `over`, which were tried before; all of them again where a combo says so.
+/// Tries all targets except those in `over`, which were tried before. If the combo allows it, further rounds try all
+/// targets again.
 pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) {
     let mut queued = Duration::ZERO;
     if run_round(call, kind, over, &mut queued).await == Round::AllFailed {
-        // On the heap, so that calls which are served by their first target do not carry its size.
+        // Boxed to keep the future of calls that succeed in the first round small.
         Box::pin(run_again(call, kind, queued)).await;
     }
 }
 
-/// Tries all targets again for as often as the combo says.
+/// Tries all targets again, as often as the combo allows.
 async fn run_again<K: CallKind>(call: &mut Call, kind: &K, mut queued: Duration) {
     let mut rounds = Rounds::of(call);
     loop {
@@ -45,15 +46,15 @@ async fn run_again<K: CallKind>(call: &mut Call, kind: &K, mut queued: Duration)
     }
 }
 
-/// How a round over the targets ended.
+/// The result of a round over the targets.
 #[derive(PartialEq, Eq)]
 enum Round {
-    /// The caller has an answer, or an error.
+    /// The caller has received a response or an error.
     Answered,
     AllFailed,
 }
 
-/// `queued` is how long the call has waited in queues of connections.
+/// `queued` is the time that the call has waited in queues of connections.
 async fn run_round<K: CallKind>(
     call: &mut Call,
     kind: &K,
@@ -69,7 +70,7 @@ async fn run_round<K: CallKind>(
         let Some(mut failed) = ask_target(call, kind, at, queued).await else { return Round::Answered };
         call.record_failure(at, &failed);
         if may_repeat(call, at, &failed, 0) {
-            // On the heap, so that calls which repeat nothing do not carry its size.
+            // Boxed to keep the future of calls without repeats small.
             match Box::pin(repeat(call, kind, at, queued, failed)).await {
                 Some(last) => failed = last,
                 None => return Round::Answered,
@@ -85,7 +86,8 @@ async fn run_round<K: CallKind>(
     Round::AllFailed
 }
 
-/// Asks one target again for as often as the combo says: the last failure; `None`: it has served the call.
+/// Repeats the request to one target, as often as the combo allows. Returns the last failure, or `None` if the target
+/// has served the call.
 async fn repeat<K: CallKind>(
     call: &mut Call,
     kind: &K,
@@ -110,7 +112,7 @@ async fn repeat<K: CallKind>(
     Some(failed)
 }
 
-/// Whether the combo has this target asked once more, after a failure that may pass, while there is time for it.
+/// Whether the combo allows another request to this target after a temporary failure, and enough time is left.
 fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> bool {
     let Some(combo) = &call.choice.combo else { return false };
     let pause = Duration::from_millis(combo.rules.retry_delay_ms);
@@ -122,8 +124,8 @@ fn may_repeat(call: &Call, at: usize, failed: &AttemptFailure, repeats: u32) -> 
         && call.combo_limit().is_none_or(|limit| call.settlement.elapsed() + pause < limit)
 }
 
-/// Whether the same target may answer when it is asked again soon: failures that pass, unlike a limit, a refused credential or a
-/// request that it does not take.
+/// Whether the failure is temporary, so that the same target may succeed soon. A rate limit, a rejected credential or a
+/// rejected request is not.
 fn may_pass(failed: &AttemptFailure) -> bool {
     let passes = matches!(
         failed.error.kind,
@@ -135,14 +137,15 @@ fn may_pass(failed: &AttemptFailure) -> bool {
             | ErrorKind::UpstreamOverloaded
             | ErrorKind::UpstreamTimeout
     );
-    // A failure of the provider's own; 501 and 505 say that it never will.
+    // A server error of the provider. A retry does not help after 501 and 505.
     let status = failed.error.upstream_status;
     let is_of_server =
         failed.error.kind == ErrorKind::UpstreamStatus && status.is_some_and(|status| !matches!(status, 501 | 505));
     failed.rejection.is_none() && (passes || is_of_server)
 }
 
-/// Asks one target as soon as its connection has room. `None`: it has served the call.
+/// Sends the request to one target as soon as its connection has capacity. Returns `None` if the target has served the
+/// call.
 async fn ask_target<K: CallKind>(
     call: &mut Call,
     kind: &K,
@@ -163,7 +166,7 @@ async fn ask_target<K: CallKind>(
     let outcome = if kind.is_stream() || call.time_for(at).is_none() {
         kind.ask(call, at).await
     } else {
-        // On the heap, so that calls without a deadline do not carry its size.
+        // Boxed to keep the future of calls without a deadline small.
         Box::pin(within(call.time_for(at), kind.ask(call, at))).await
     };
     match outcome {

@@ -31,21 +31,21 @@ fn connection(id: &str, priority: u32) -> Value {
     })
 }
 
-/// One model at two connections of two providers.
+/// One model on two connections of two providers.
 fn one_model() -> Choice {
     let live = testing::live(&json!({"version": 1, "connections": [connection("a", 1), connection("b", 2)]}));
     choose(&live, "p/m", None, RoutingHints::default()).expect("a choice")
 }
 
-/// What a scripted target does when it is asked.
+/// The result of a request to a scripted target.
 enum Step {
     Answers,
     Fails(AttemptFailure),
-    /// The caller has the head of a stream when the target fails.
+    /// The target fails after the caller has received the head of a stream.
     FailsAfterHead(AttemptFailure),
 }
 
-/// A kind of call whose targets do what a script says, each after its time.
+/// A kind of call whose targets follow a script, with a delay for each step.
 #[derive(Default)]
 struct Script {
     steps: Mutex<VecDeque<(Duration, Step)>>,
@@ -85,7 +85,7 @@ fn failed(kind: ErrorKind, retry: Retry) -> AttemptFailure {
     Error::upstream(kind, retry, "failed").into()
 }
 
-/// Runs a call over a script: the targets that were asked, the head that the caller got, the call.
+/// Runs a call with a script. Returns the requested targets, the head that the caller received, and the call.
 async fn run_script(name: &str, choice: Choice, script: &Script) -> (Vec<String>, Head, Call) {
     let mut call = testing::call(&testing::shared(name));
     call.choice = choice;
@@ -236,7 +236,7 @@ async fn nothing_is_repeated_once_the_caller_has_a_head() {
     assert!(taken.ended && !taken.aborted && text.contains("upstream_reset"), "{text}");
 }
 
-/// One of two contestants: when it answers, and how. Counts those that were dropped before they came to an end.
+/// One of two racing targets: its delay and its result. Counts the targets that were dropped before they finished.
 async fn contest(
     after_ms: u64,
     outcome: Result<u32, AttemptFailure>,
@@ -263,7 +263,7 @@ struct Race {
     dropped: usize,
 }
 
-/// A race with 100 ms for the first alone; each contestant answers after its time, or fails.
+/// Runs a race in which the first target has a head start of 100 ms. Each target responds or fails after its delay.
 async fn race(times: [u64; 2], fails: [Option<Retry>; 2]) -> Race {
     let mut call = testing::call(&testing::shared("race"));
     call.choice = one_model();
@@ -322,10 +322,10 @@ async fn one_caller_finds_out_whether_a_provider_is_back() {
     assert!(call.failures.iter().all(|(_, failed)| !failed.blames_connection), "what was never sent blames nobody");
 }
 
-/// Sends one request to a provider that takes it and then writes this, or is silent where it is nothing.
+/// Sends one request to a provider that accepts it and then sends `answer`, or nothing if it is empty.
 async fn send_to(name: &str, answer: &'static str) -> (Result<u16, AttemptFailure>, Arc<Target>) {
     let path = std::env::temp_dir().join(format!("fairlead-{name}-{}.sock", std::process::id()));
-    // It may be left of a run before.
+    // A previous run may have left the file.
     let _absent = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).expect("a socket");
     let provider = crate::task::spawn(async move {

@@ -1,5 +1,5 @@
-//! Faults on purpose, for the calls of a key whose `chaosModeEnabled` is set: before anybody is asked, so that no provider is
-//! blamed and none is paid. The record and the answer's head name the fault.
+//! Injects faults into the calls of a key with `chaosModeEnabled`. This happens before any provider is involved, so no
+//! provider is blamed or paid. The record and the response head name the fault.
 
 use crate::clock;
 use crate::observe::settle::Settlement;
@@ -8,10 +8,10 @@ use fairlead_core::{random_bytes, Chaos, Error};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Gives the call a fault, by chance. An error: the call ends with it.
+/// Injects a fault with the configured probability. An error ends the call.
 pub async fn strike(settlement: &mut Settlement) -> Result<(), Error> {
     let Some(chaos) = settlement.admission.principal.key().and_then(|key| key.chaos.clone()) else { return Ok(()) };
-    // On the heap, so that calls of other keys do not carry its size.
+    // Boxed to keep the future of other keys' calls small.
     Box::pin(strike_by(chaos, settlement)).await
 }
 
@@ -23,7 +23,7 @@ async fn strike_by(chaos: Chaos, settlement: &mut Settlement) -> Result<(), Erro
         let exchange = Arc::clone(&settlement.exchange);
         tokio::select! {
             biased;
-            // The next step finds that the caller has left, or that the gateway goes down.
+            // The next step handles a caller that left and a shutdown.
             () = exchange.gone() => {}
             () = settlement.shared.drain.expired() => {}
             () = tokio::time::sleep(Duration::from_millis(chaos.latency_ms)) => {}

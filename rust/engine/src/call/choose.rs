@@ -1,4 +1,4 @@
-//! Choose: which model the call is for, whether its key may call it, and room under every limit that holds.
+//! The choose phase: determines the model, checks that the key may call it, and reserves capacity under all limits.
 
 use crate::active_config::Live;
 use crate::call::context::Call;
@@ -16,15 +16,15 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// Puts the model in force into the request: the key's forced model goes before the header's, and that before the body's;
-/// whichever it is, the key must be allowed to call it.
+/// Sets the model of the request. The key's forced model takes precedence over the header, and the header over the
+/// body. The key must be allowed to call the resulting model.
 pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatRequest) -> Result<ChatRequest, Error> {
     let key = settlement.admission.principal.key();
     let forced = key.and_then(|key| key.forced_model.as_ref());
     if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
         request.model.clone_from(model);
     }
-    // Rules, limits, prices, kept answers and records all go by the one name.
+    // Rules, limits, prices, cached responses and records all use this name.
     if let Cow::Owned(name) = live.snapshot.name(&request.model)? {
         request.model = name;
     }
@@ -32,8 +32,8 @@ pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatReques
     Ok(request)
 }
 
-/// A connection answers to several prefixes: what is blocked under one of them is blocked under all. A combo has left such
-/// targets out by itself.
+/// Checks the key's blocked names. A connection may have several prefixes, and a model that is blocked under one of
+/// them is blocked under all. A combo has already excluded such targets.
 pub fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
     let Some(key) = settlement.admission.principal.key().filter(|key| key.has_blocks() && choice.combo.is_none())
     else {
@@ -45,8 +45,8 @@ pub fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Err
     Ok(())
 }
 
-/// The targets of a call that goes to another endpoint than conversations do, with room reserved for the most that it can cost. The
-/// record says how they were chosen.
+/// Chooses the targets of a call to an endpoint other than conversations, and reserves the most that it can cost. The
+/// record shows how they were chosen.
 pub fn choose_for_endpoint(
     live: &Live,
     settlement: &mut Settlement,
@@ -62,7 +62,8 @@ pub fn choose_for_endpoint(
     Ok(choice)
 }
 
-/// The targets of a conversation, once one of them may be asked and the key may call all of them. `None`: the caller left.
+/// Returns the targets of a conversation once one of them is available and the key may call all of them. Returns `None`
+/// if the caller left.
 pub async fn choose_targets(
     settlement: &Settlement,
     live: &Live,
@@ -71,7 +72,7 @@ pub async fn choose_targets(
 ) -> Result<Option<Choice>, Error> {
     let mut choice = model::choose(&settlement.shared, live, &settlement.admission, name, body);
     if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == ErrorKind::UpstreamRateLimited).cloned() {
-        // On the heap, so that conversations whose targets are free do not carry its size.
+        // Boxed to keep the future of conversations with available targets small.
         choice = tokio::select! {
             biased;
             () = settlement.exchange.gone() => return Ok(None),
@@ -83,8 +84,8 @@ pub async fn choose_targets(
     Ok(Some(choice))
 }
 
-/// The targets of a request that was refused at first: where all of a combo wait for their providers, the first to be free is waited
-/// for as long as the operator says.
+/// Chooses targets for a request that found none at first. If all targets of a combo are in cooldown, this waits for
+/// the first of them, for at most the time that the operator allows.
 async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut fault: Error) -> Result<Choice, Error> {
     let shared = &settlement.shared;
     loop {
@@ -108,7 +109,7 @@ async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut f
     }
 }
 
-/// Reserves room for a conversation whose targets are chosen.
+/// Reserves capacity for a conversation whose targets are chosen.
 pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<(), Error> {
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
@@ -118,7 +119,7 @@ pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<()
 }
 
 impl Call {
-    /// Takes a place among the open streams; an error when the gateway has none left.
+    /// Reserves one of the open streams; an error if the gateway has reached its limit.
     pub fn open_stream(&mut self) -> Result<(), Error> {
         let shared = &self.settlement.shared;
         let permit = GaugePermit::for_stream(shared);

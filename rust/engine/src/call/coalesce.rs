@@ -1,13 +1,13 @@
-//! The idempotency window: a request that is sent twice under one key is done once.
+//! The idempotency window: a request that is sent twice under one key is performed once.
 //!
-//! The first is the leader: its work answers into a recording. The leader's caller and every follower that comes while the
-//! work is under way, or within five seconds after it ended well, read the recording, each at its own pace. The slowest
-//! reader holds the provider back; the work ends early only when all readers have left. Failures are told to those who wait for
-//! them and to nobody later.
+//! The first request is the leader, and its work writes into a recording. The leader's caller and all followers read
+//! the recording, each at its pace. A follower may join while the call is in progress, or within five seconds after it
+//! succeeded. The slowest reader applies back-pressure to the provider. The work ends early only when all readers have
+//! left. Waiting followers receive a failure; later requests do not.
 //!
 //! ```text
-//! (first) -> under way -> ended well -> kept 5 s -> forgotten
-//!                     \-> failed, or too large -> forgotten at once
+//! (first) -> in progress -> succeeded -> stored for 5 s -> removed
+//!                       \-> failed, or too large -> removed at once
 //! ```
 
 use crate::call::ticket::{Name, Ticket};
@@ -23,20 +23,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// How long an answer that ended well is given again.
+/// How long the response of a successful call is available to repeats.
 pub const WINDOW_MS: u64 = 5_000;
-/// A longer answer is not kept for those who come later.
+/// Longer responses are not available to later followers.
 const MAX_RECORDING_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes that all recordings together may hold; beyond them no answer is kept for those who come later.
+/// The memory limit of all recordings together. Beyond it, responses are not available to later followers.
 const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ENTRIES: usize = 20_000;
 
-/// The part of a request among those of its name: it leads, or follows.
+/// The role of a request among those with its name.
 #[derive(Debug)]
 pub enum Role {
-    /// Nobody sent it before: the work is to be done, into this recording.
+    /// The first request: it performs the call and writes this recording.
     Leader(Arc<Recording>),
-    /// The call is under way or was just done.
+    /// The call is in progress or has just finished.
     Follower(Arc<Recording>),
 }
 
@@ -61,12 +61,12 @@ impl Default for Recordings {
 }
 
 impl Recordings {
-    /// For calls that may be joined as long as they are under way and no longer.
+    /// Creates recordings that can be joined only while their call is in progress.
     pub fn under_way() -> Self {
         Self { window_ms: 0, ..Self::default() }
     }
 
-    /// `digest`: of the path and the body. Another body under a key that is in use is a conflict.
+    /// `digest` covers the path and the body. A different body under a key in use is a conflict.
     pub fn enter(&self, name: Name, digest: [u8; 32], now_ms: u64) -> Result<Role, Error> {
         let mut entries = self.entries.lock();
         if let Some(entry) = entries.get(&name).filter(|entry| entry.recording.is_given(now_ms, self.window_ms)) {
@@ -85,12 +85,12 @@ impl Recordings {
         Ok(Role::Leader(recording))
     }
 
-    /// Forgets what is over. Called about once a second.
+    /// Removes expired recordings. Called about once a second.
     pub fn sweep(&self, now_ms: u64) {
         self.entries.lock().retain(|_, entry| entry.recording.is_given(now_ms, self.window_ms));
     }
 
-    /// Forgets every answer that has ended. Calls under way stay joined.
+    /// Removes all finished recordings. Calls in progress keep their followers.
     pub fn forget(&self) {
         self.entries.lock().retain(|_, entry| entry.recording.is_given(u64::MAX, 0));
     }
@@ -104,7 +104,7 @@ impl Recordings {
     }
 }
 
-/// The error for a key that stands for another request.
+/// The error for a key that was used with a different request.
 pub fn other_request() -> Error {
     conflict("This idempotency key was just used with another request; use a fresh key.")
 }
@@ -122,26 +122,27 @@ fn conflict(message: &'static str) -> Error {
 struct State {
     head: Option<(StatusCode, HeaderMap)>,
     chunks: Vec<Bytes>,
-    /// Chunks that were dropped because nobody needs them any more.
+    /// The number of chunks that were dropped because all readers have read them.
     dropped: usize,
     bytes: usize,
     ended_ms: Option<u64>,
     is_aborted: bool,
     has_failed: bool,
-    /// The call's answer is on its way into a store, where those who come later find it: until then it is given to them here.
+    /// The response is being written to a store where later requests will find it. Until that is done, followers
+    /// receive it from here.
     is_being_kept: bool,
-    /// Where each reader is, in chunks; `None` where a reader has left.
+    /// The position of each reader, in chunks; `None` for a reader that has left.
     readers: Vec<Option<usize>>,
 }
 
-/// One answer on its way to any number of callers.
+/// One response for any number of callers.
 #[derive(Debug)]
 pub struct Recording {
     state: Mutex<State>,
     total_bytes: Arc<AtomicUsize>,
-    /// Rung by the writer for readers.
+    /// Notified by the writer for readers.
     grew: Notify,
-    /// Rung by readers for the writer.
+    /// Notified by readers for the writer.
     was_read: Notify,
 }
 
@@ -150,7 +151,7 @@ impl Recording {
         Self { state: Mutex::default(), total_bytes, grew: Notify::new(), was_read: Notify::new() }
     }
 
-    /// Whether it may still be given to a follower that comes now.
+    /// Whether a new follower can still receive it.
     fn is_given(&self, now_ms: u64, window_ms: u64) -> bool {
         let state = self.state.lock();
         match state.ended_ms {
@@ -163,21 +164,21 @@ impl Recording {
         self.state.lock().dropped == 0
     }
 
-    /// An answer that ended well and of which nothing was dropped.
+    /// A successful response of which nothing was dropped.
     pub fn answer(&self) -> Option<(StatusCode, HeaderMap, Vec<Bytes>)> {
         let chunks = self.whole()?;
         let (status, headers) = self.state.lock().head.clone()?;
         Some((status, headers, chunks))
     }
 
-    /// The body of an answer that ended well and of which nothing was dropped.
+    /// The body of a successful response of which nothing was dropped.
     pub fn whole(&self) -> Option<Vec<Bytes>> {
         let state = self.state.lock();
         let is_good = state.ended_ms.is_some() && !state.has_failed && state.dropped == 0;
         is_good.then(|| state.chunks.clone())
     }
 
-    // --- the writer's side
+    // --- writer
 
     fn begin(&self, head: Head) {
         let mut state = self.state.lock();
@@ -209,7 +210,7 @@ impl Recording {
         self.grew.notify_waiters();
     }
 
-    /// Frees what every reader has; from then on nobody can join.
+    /// Frees the chunks that every reader has read. Afterwards nobody can join.
     fn drop_read(&self, state: &mut State) {
         let slowest = state.readers.iter().flatten().min().copied().unwrap_or(state.dropped);
         let count = slowest.saturating_sub(state.dropped).min(state.chunks.len());
@@ -219,7 +220,8 @@ impl Recording {
         self.total_bytes.fetch_sub(freed, Ordering::Relaxed);
     }
 
-    /// Whether the slowest reader has fallen so far behind that the provider must wait. Nobody reading is no reason to.
+    /// Whether the slowest reader is so far behind that the provider must wait. Without readers there is no
+    /// back-pressure.
     fn is_far_ahead(&self) -> bool {
         let state = self.state.lock();
         let Some(slowest) = state.readers.iter().flatten().min() else { return false };
@@ -231,9 +233,9 @@ impl Recording {
         self.state.lock().readers.iter().all(Option::is_none)
     }
 
-    // --- a reader's side
+    // --- reader
 
-    /// A place at the beginning; `None` where the beginning is no longer there.
+    /// Opens a reader at the beginning; `None` if the beginning was dropped.
     fn open(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.state.lock();
         if state.dropped > 0 {
@@ -254,14 +256,14 @@ impl Drop for Recording {
     }
 }
 
-/// A place in a recording, given up when dropped.
+/// A reader's position in a recording, given up on drop.
 #[derive(Debug)]
 struct Reader {
     recording: Arc<Recording>,
     index: usize,
 }
 
-/// The next piece of a recording, for one reader.
+/// The next part of a recording, for one reader.
 struct NextPiece {
     chunks: Vec<Bytes>,
     is_ended: bool,
@@ -273,7 +275,7 @@ impl Reader {
         self.recording.state.lock().head.clone()
     }
 
-    /// Everything since the last look.
+    /// Returns everything since the last call.
     fn take(&self) -> NextPiece {
         let mut state = self.recording.state.lock();
         let place = state.readers[self.index].unwrap_or(0);
@@ -293,7 +295,7 @@ impl Drop for Reader {
     }
 }
 
-/// Carries what the work answers into `source` to the recording, until the end or until nobody listens.
+/// Copies the response that the work writes into `source` to the recording, until it ends or all readers have left.
 async fn write(source: Arc<Exchange>, bell: Arc<FollowerWake>, recording: Arc<Recording>) {
     let mut is_headed = false;
     loop {
@@ -330,13 +332,14 @@ async fn write(source: Arc<Exchange>, bell: Arc<FollowerWake>, recording: Arc<Re
     }
 }
 
-/// Carries a recording to one caller. `adapt` makes the head this caller's own. `true` when the whole answer was given.
+/// Sends a recording to one caller. `adapt` changes the head for this caller. Returns `true` if the response was sent
+/// in full.
 async fn read(reader: Reader, exchange: &Exchange, adapt: impl FnOnce(&mut Head)) -> bool {
     let mut adapt = Some(adapt);
     loop {
         let grew = reader.recording.grew.notified();
         tokio::pin!(grew);
-        // Registered before the look, so that nothing between the look and the wait is missed.
+        // Registers before the check, so that no notification between the check and the wait is lost.
         grew.as_mut().enable();
         if adapt.is_some() {
             if let Some((status, headers)) = reader.head() {
@@ -380,17 +383,17 @@ impl Wake for FollowerWake {
     }
 }
 
-/// The first of a key: where its work answers to.
+/// The first request of a key.
 #[derive(Debug)]
 pub struct Leader {
     pub source: Arc<Exchange>,
-    /// Where other workers may be sent the same request.
+    /// Set if other workers may receive the same request.
     pub ticket: Option<Box<Ticket>>,
     bell: Arc<FollowerWake>,
     reader: Reader,
 }
 
-/// Says of a recording that its answer is about to be kept elsewhere, for as long as this lives.
+/// While this value exists, the recording's response is about to be stored elsewhere.
 struct StorageMark(Arc<Recording>);
 
 impl StorageMark {
@@ -410,7 +413,7 @@ impl Leader {
     pub fn new(recording: &Arc<Recording>, id: u64) -> Self {
         let bell = Arc::new(FollowerWake(Notify::new()));
         let source = Exchange::new(id, Arc::clone(&bell) as Arc<dyn Wake>);
-        // Nothing is written before the leader has its place.
+        // The leader registers as a reader before anything is written.
         let reader = recording.seat(&mut recording.state.lock());
         Self { source, ticket: None, bell, reader }
     }
@@ -419,13 +422,13 @@ impl Leader {
         Self { ticket, ..self }
     }
 
-    /// Starts the work, which answers to `source`, and gives its answer to the leader's caller. The work goes on for the
-    /// followers when that caller has left.
+    /// Starts the work, which responds to `source`, and sends the response to the leader's caller. If that caller
+    /// leaves, the work continues for the followers.
     pub async fn lead(self, exchange: &Exchange, work: impl Future<Output = ()> + Send + 'static) {
         self.lead_then(exchange, work, |_| {}).await;
     }
 
-    /// Leads as `lead` does, and calls `then` when the answer has ended, in whatever way.
+    /// Like `lead`, and calls `then` when the response has ended, whatever the result.
     pub async fn lead_then(
         self,
         exchange: &Exchange,
@@ -434,7 +437,8 @@ impl Leader {
     ) {
         let recording = Arc::clone(&self.reader.recording);
         let keeping = StorageMark::new(&recording);
-        // Both end by themselves: the work when its exchange ends or is cancelled, the writer at either.
+        // Both tasks end without supervision: the work when its exchange ends or is cancelled, the writer in either
+        // case.
         crate::task::spawn(work);
         crate::task::spawn(async move {
             write(self.source, self.bell, Arc::clone(&recording)).await;
@@ -445,22 +449,22 @@ impl Leader {
     }
 }
 
-/// How far a follower got with an answer.
+/// How much of a response a follower received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     Whole,
-    /// The leader's answer failed, or the follower left.
+    /// The leader's response failed, or the follower left.
     Cut,
-    /// Nothing: the answer has grown too large to be kept from its beginning.
+    /// Nothing, because the beginning of a large response has been dropped.
     TooLate,
 }
 
-/// The error for a follower who can be given nothing else.
+/// The error for a follower that cannot receive any response.
 pub fn too_late() -> Error {
     conflict("The same request is under way, and its answer is too large to be given twice.")
 }
 
-/// Gives a follower the leader's answer from its beginning, or nothing of it.
+/// Sends a follower the leader's response from its beginning, or nothing of it.
 pub async fn follow(recording: Arc<Recording>, exchange: &Exchange, adapt: impl FnOnce(&mut Head)) -> Followed {
     let Some(reader) = recording.open() else { return Followed::TooLate };
     drop(recording);

@@ -1,4 +1,5 @@
-//! Tests of the idempotency window: who joins whom, what a late reader gets, who holds the provider back.
+//! Tests of the idempotency window: who joins which call, what a late reader receives, and back-pressure on the
+//! provider.
 
 use super::*;
 use crate::task;
@@ -31,7 +32,7 @@ fn leader(recordings: &Recordings, now_ms: u64) -> Arc<Recording> {
     }
 }
 
-/// Everything that a caller is given, once it is ended.
+/// Reads the caller's whole response.
 async fn whole(exchange: &Exchange) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     tokio::time::timeout(Duration::from_secs(5), async {
@@ -153,7 +154,7 @@ async fn the_slowest_reader_holds_the_provider_back() {
         source.push([piece.clone()]);
         settle_down().await;
     }
-    // The caller took nothing: its own buffer, one step of the recording and the source's hold what came.
+    // The caller read nothing. The data is limited to its buffer, one step of the recording and the source's buffer.
     assert!(recording.state.lock().bytes <= 3 * HIGH_WATER_BYTES, "{}", recording.state.lock().bytes);
     source.end([]);
     assert_eq!(whole(&first).await.0.len(), 64 * 64 * 1024);
@@ -184,7 +185,7 @@ async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
     assert!(recordings.total_bytes.load(Ordering::Relaxed) < 2 * HIGH_WATER_BYTES);
 }
 
-/// A caller that is held back before it reads, as a key's `throttleDelayMs` holds it.
+/// A caller that is delayed before it reads, as by a key's `throttleDelayMs`.
 #[tokio::test]
 async fn who_comes_to_read_when_the_beginning_is_gone_gets_nothing_of_it() {
     let recordings = Recordings::default();

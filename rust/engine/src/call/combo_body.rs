@@ -1,5 +1,5 @@
-//! What a combo makes of a request: its own instructions before the caller's, and only the tools that it lets through. In the words
-//! of the caller's dialect, before the request is said to anybody.
+//! Applies a combo's instructions and tool filter to a request. It edits the body in the caller's dialect, before
+//! translation.
 
 use crate::call::context::Call;
 use crate::call::read;
@@ -10,7 +10,7 @@ use fairlead_core::{Dialect, Error, ErrorKind, SystemPrompt};
 use fairlead_dialect::openai::request::ChatRequest;
 use serde_json::{Map, Value};
 
-/// The request with the instructions and tools of the combo that was chosen for it.
+/// Returns the request with the instructions and tool filter of its combo.
 pub fn shape(call: &Call, body: Bytes, request: ChatRequest) -> Result<(Bytes, ChatRequest), Error> {
     let Some(combo) = &call.choice.combo else { return Ok((body, request)) };
     let admission = &call.settlement.admission;
@@ -20,7 +20,7 @@ pub fn shape(call: &Call, body: Bytes, request: ChatRequest) -> Result<(Bytes, C
     Ok((shaped, request))
 }
 
-/// The body with the combo's instructions and tools; `None` where it changes nothing.
+/// Returns the changed body; `None` if the combo changes nothing.
 pub fn shaped(
     caller: Dialect,
     body: &Bytes,
@@ -35,7 +35,7 @@ pub fn shaped(
         add_system_prompt(caller, body, &prompt).map(Bytes::from)
     });
     let Some(tools) = tools else { return Ok(instructed) };
-    // What cannot be read is told as such by whoever reads it next.
+    // The next parser of the body reports what is wrong with it.
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(instructed.as_ref().unwrap_or(body)) else {
         return Ok(None);
     };
@@ -43,7 +43,7 @@ pub fn shaped(
     Ok(Some(Bytes::from(Value::Object(fields).to_string())))
 }
 
-/// The tool's name; of a tool that the provider runs, its type.
+/// The tool's name, or its type for a tool that the provider runs.
 fn name_of(tool: &Value) -> &str {
     let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
     name.or(tool["type"].as_str()).unwrap_or_default()
@@ -81,7 +81,7 @@ fn filter(caller: Dialect, fields: &mut Map<String, Value>, tools: &ToolFilter) 
     Ok(())
 }
 
-/// Gemini's tools are groups of functions, or one that the provider runs, by its member.
+/// An entry of Gemini's tools is a group of functions, or a tool that the provider runs, named by its member.
 fn filter_group(group: &mut Value, tools: &ToolFilter) {
     let Some(members) = group.as_object_mut() else { return };
     members.retain(|name, value| match name.as_str() {
@@ -93,7 +93,7 @@ fn filter_group(group: &mut Value, tools: &ToolFilter) {
     });
 }
 
-/// The tool that the caller wants called.
+/// The tool that the caller forces the model to call.
 fn forced_tool(fields: &Map<String, Value>) -> Option<String> {
     let choice = fields.get("tool_choice").or(fields.get("function_call"))?;
     choice["function"]["name"].as_str().or(choice["name"].as_str()).map(str::to_owned)

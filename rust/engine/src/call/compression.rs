@@ -1,5 +1,5 @@
-//! The stage between admission and translation in which a conversation is made shorter, where somebody asks for it. Who asks, in
-//! this order: the caller's header, the key, the routing combo, the automatic threshold, the operator's default.
+//! Compresses a conversation between admission and translation, if a pipeline is selected. In order of precedence the
+//! selection comes from the caller's header, the key, the combo, the automatic threshold and the operator's default.
 
 use crate::active_config::Live;
 use crate::blocking;
@@ -20,12 +20,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A larger body is worked on where computing may block: a hundred kilobytes take some milliseconds.
+/// Larger bodies are processed on a blocking thread: a hundred kilobytes take some milliseconds.
 const MOST_INLINE_BYTES: usize = 16 * 1024;
-/// A larger one goes out as it is.
+/// Larger bodies are not compressed.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// The body and its request as they go to the provider. What fails leaves the caller's own.
+/// Returns the body and the request to send to the provider. If compression fails, they are the caller's own.
 pub async fn run(
     call: &mut Call,
     live: &Arc<Live>,
@@ -59,7 +59,7 @@ pub async fn run(
     match read::request(&call.settlement.admission, &written) {
         Ok(shorter) => Ok((written, shorter.going_on_from(request))),
         Err(fault) => {
-            // A defect of ours: the caller's request is served as it came.
+            // This is a defect of ours, so the caller's request is sent unchanged.
             tracing::error!(reason = %fault.message, pipeline = %named.name, "a compressed body cannot be read");
             note(&mut call.settlement, &named, None, micros);
             Ok((body, request))
@@ -67,19 +67,20 @@ pub async fn run(
     }
 }
 
-/// What the parts of a call say of pipelines.
+/// The settings that select a pipeline for a call.
 #[derive(Debug, Clone, Copy)]
 pub struct PipelineChoice<'a> {
     /// The caller's header.
     pub header: Option<&'a str>,
     pub key_allows: bool,
-    /// The routing combo.
+    /// The combo's setting.
     pub combo: Option<&'a str>,
     pub bytes: usize,
 }
 
 impl PipelineChoice<'_> {
-    /// The pipeline for this call; `None`: nobody wants any. Every call asks, so this allocates nothing where that is so.
+    /// Returns the pipeline for this call, or `None` if none is selected. This runs for every call, so it does not
+    /// allocate in that case.
     pub fn plan(self, live: &Live) -> Result<Option<NamedPlan>, Error> {
         let settings = &live.snapshot.context.compression;
         if let Some(header) = self.header.filter(|name| *name != "default") {
@@ -104,7 +105,7 @@ impl PipelineChoice<'_> {
     }
 }
 
-/// The pipeline for this call; `None`: nobody wants any, or the call is none of a conversation's.
+/// Returns the pipeline for this call; `None` if none is selected or the call is not a conversation.
 fn chosen(call: &Call, live: &Live, bytes: usize) -> Result<Option<NamedPlan>, Error> {
     let admission = &call.settlement.admission;
     if endpoints::needs(admission.route).is_some() || bytes > MOST_BYTES {
@@ -119,8 +120,9 @@ fn chosen(call: &Call, live: &Live, bytes: usize) -> Result<Option<NamedPlan>, E
     choice.plan(live)
 }
 
-/// Whose session it is, and its id. Where the caller names none and an engine may write the same text in another way in a later turn, a
-/// conversation is known by how it begins: providers keep such prompts in their caches, too.
+/// Returns the owner and the id of the session. Without a session id, an engine whose output for the same text may
+/// change between turns needs a stable identity, because providers cache prompts. The conversation's beginning serves
+/// as its identity then.
 fn session_name(settlement: &Settlement, named: &NamedPlan, body: &[u8]) -> Option<(String, String)> {
     let admission = &settlement.admission;
     let model = settlement.model.as_deref().unwrap_or_default();
@@ -133,14 +135,14 @@ fn session_name(settlement: &Settlement, named: &NamedPlan, body: &[u8]) -> Opti
     Some((admission.principal.to_header(), id))
 }
 
-/// The key whose outputs are kept as they came: without a key there is nobody to whom they could be shown, and of a key without a log
-/// nothing is kept.
+/// The key for which raw outputs are stored. Without a key nobody could read them, and nothing is stored for a key
+/// without a log.
 fn keeper(settlement: &Settlement) -> Option<String> {
     let key = settlement.admission.principal.key()?;
     (!key.no_log).then(|| key.id.clone())
 }
 
-/// The pipeline, naming nothing that is not kept.
+/// Returns a pipeline that does not refer to stored outputs.
 fn without_raw(named: NamedPlan) -> NamedPlan {
     if !named.plan.keeps_raw {
         return named;
@@ -149,7 +151,7 @@ fn without_raw(named: NamedPlan) -> NamedPlan {
     NamedPlan { plan: Arc::new(plan), ..named }
 }
 
-/// The body after the plan; `None` where there is too much else to compute.
+/// Runs the plan; `None` if the server is too busy to compute it.
 async fn made(dialect: Dialect, body: &Bytes, named: &NamedPlan, session: Option<Arc<Session>>) -> Option<Outcome> {
     if body.len() <= MOST_INLINE_BYTES {
         return Some(compress(dialect, body, &named.plan, session.as_deref(), || 0));
@@ -165,7 +167,7 @@ async fn made(dialect: Dialect, body: &Bytes, named: &NamedPlan, session: Option
     }
 }
 
-/// Notes in the record what was done, or that nothing could be.
+/// Records the result of the compression, or that it failed.
 fn note(settlement: &mut Settlement, named: &NamedPlan, outcome: Option<&Outcome>, micros: u64) {
     let mut figures = CompressionFigures { name: named.name.clone(), micros, ..CompressionFigures::default() };
     match outcome {
@@ -187,7 +189,7 @@ fn note(settlement: &mut Settlement, named: &NamedPlan, outcome: Option<&Outcome
             }
             for (what, count) in counts {
                 let separator = if figures.rejected.is_empty() { "" } else { "," };
-                // Writing into a text cannot fail.
+                // Writing to a string cannot fail.
                 let _written = write!(figures.rejected, "{separator}{what}={count}");
             }
         }

@@ -1,4 +1,4 @@
-//! The state that one call carries through its phases: admit, choose, attempt, relay, settle.
+//! The state of a call during its phases: admit, choose, attempt, relay, settle.
 
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
@@ -6,27 +6,28 @@ use crate::shared::{GaugePermit, Shared};
 use crate::upstream::failure::AttemptFailure;
 use std::sync::Arc;
 
-/// Permits of the gauges of requests in flight and of body bytes; given back when the last holder drops them.
+/// Permits for a request in flight and for its body's bytes. They are returned when the last holder drops them.
 pub type RequestPermits = Arc<(GaugePermit, Option<GaugePermit>)>;
 
-/// One call of a model, from its admission to its record. Dropped, it settles as one whose caller left.
+/// A call to a model, from its admission to its record. If it is dropped early, it is settled as if the caller had
+/// left.
 ///
-/// The fields are dropped in their order: the record is written before the room that the call took is given back.
+/// Fields are dropped in order, so the record is written before the reserved capacity is returned.
 #[derive(Debug)]
 pub struct Call {
-    /// The record that is being made, with the caller's admission and the exchange that the answer goes to.
+    /// The record in progress, with the caller's admission and the exchange that receives the response.
     pub settlement: Settlement,
-    /// The targets that may serve it; empty until they are chosen.
+    /// The targets that may serve the call; empty until they are chosen.
     pub choice: Choice,
-    /// Where in the choice the target stands that was asked last.
+    /// The index in `choice` of the last target that received the request.
     pub last_target: usize,
-    /// The attempts that failed, each with its target's place in the choice: one connection may be several targets.
+    /// The failed attempts, each with its target's index in `choice`, because one connection may be several targets.
     pub failures: Vec<(usize, AttemptFailure)>,
-    /// Failures of rounds before this one, where all targets are tried again.
+    /// The number of failures in earlier rounds, if all targets are tried again.
     pub earlier_failures: usize,
-    /// The call's place among the open streams, if it is one.
+    /// The permit of an open stream.
     pub stream_permit: Option<GaugePermit>,
-    /// The call's place among the requests in flight, where it may outlive the caller.
+    /// The permits of a request in flight, if the call may outlive its caller.
     pub request_permits: Option<RequestPermits>,
 }
 
@@ -43,22 +44,22 @@ impl Call {
         }
     }
 
-    /// The state that all requests of this worker share, for parts that outlive a borrow of the call.
+    /// The state shared by all requests of this worker, for code that outlives a borrow of the call.
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.settlement.shared)
     }
 
-    /// How many attempts have failed.
+    /// The number of failed attempts.
     pub fn fallbacks(&self) -> usize {
         self.earlier_failures + self.failures.len()
     }
 
-    /// Whether the caller has the head of an answer: from then on a failure is told in the body.
+    /// Whether a response head was sent to the caller. Afterwards a failure is reported in the body.
     pub fn is_headed(&self) -> bool {
         self.settlement.exchange.is_headed()
     }
 
-    /// Notes in the record which target of the choice is asked.
+    /// Records which target of the choice receives the request.
     pub fn name_target(&mut self, at: usize) {
         self.last_target = at;
         self.settlement.target = self.choice.targets.get(at).cloned();

@@ -1,5 +1,5 @@
-//! A conversation: read, held to the rules, answered from the cache or said in the dialect of each provider that may serve it,
-//! and told in the caller's own.
+//! A conversation: it is parsed, checked against the rules, and answered from the cache or translated to the dialect of
+//! each provider that may serve it. The response is translated to the caller's dialect.
 
 use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt;
@@ -34,27 +34,27 @@ use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A conversation on its way to its providers.
+/// A conversation that is ready for its providers.
 #[derive(Debug)]
 pub struct Conversation {
     /// The request in the dialect of each provider that may serve it.
     translation: Translation,
-    /// The request that was read from `sent`.
+    /// The request that was parsed from `sent`.
     request: ChatRequest,
-    /// The body before its translation, with what it goes on from in its place, and as its combo shapes it.
+    /// The body before translation, including stored earlier turns and the combo's changes.
     sent: Bytes,
-    /// The body as the caller is to find it in what is kept of the response.
+    /// The body that the stored response shows to the caller.
     body: Bytes,
 }
 
 /// Serves one conversation.
-// Long: its steps in their order, each of which may end the call.
+// Long: its steps in order, each of which may end the call.
 pub async fn run(mut call: Call, body: &Bytes) {
     let shared = call.shared();
     let live = shared.live.load_full();
     let ReadConversation { body, sent, request } = match read::conversation(&mut call.settlement, &live, body).await {
         Ok(Some(conversation)) => conversation,
-        // The caller has left; the settlement's drop says so.
+        // The caller has left; dropping the settlement records it.
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
@@ -68,7 +68,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
     }
     match choose_targets(&call.settlement, &live, &request.model, &sent).await {
         Ok(Some(choice)) => call.choice = choice,
-        // The caller has left; the settlement's drop says so.
+        // The caller has left; dropping the settlement records it.
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     }
@@ -76,7 +76,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(shaped) => shaped,
         Err(fault) => return call.refuse(&fault),
     };
-    // What a tool did for one question it has not done for the next: no answer of one that acts is kept or shared.
+    // A tool that acts must run for every request, so its responses are neither cached nor shared.
     let acts = call.choice.targets.iter().any(|target| target.connection.sends_session);
     let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &sent);
     let mut question = if acts { None } else { question() };
@@ -89,7 +89,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
     } else if call.settlement.admission.bypasses_cache() {
         call.settlement.cached.cache = Some(CacheOutcome::Bypass);
     }
-    // On the heap, so that calls do not carry what is seldom asked for.
+    // Boxed, because few calls are compressed.
     let shortening = Box::pin(async {
         let (body, request) = compression::run(&mut call, &live, sent, request).await?;
         window::hold(&mut call, &live, body, request).await
@@ -117,9 +117,9 @@ pub async fn run(mut call: Call, body: &Bytes) {
     let delivery = cache::delivery(&request);
     let conversation = Conversation { translation, request, sent, body };
     match question {
-        // In place: a moved call would be carried twice.
+        // Called in place, because moving the call would store it twice in the future.
         None => conversation.serve_in_place(&mut call).await,
-        // On the heap, so that requests that are never kept do not carry its size.
+        // Boxed to keep the future of uncached requests small.
         Some(question) => Box::pin(cache::share(call, question, delivery, conversation)).await,
     }
 }
@@ -135,23 +135,23 @@ impl ShareableCall for Conversation {
 }
 
 impl Conversation {
-    /// Serves the call, or ends with its caller.
+    /// Serves the call, or stops when the caller leaves.
     async fn serve_in_place(&self, call: &mut Call) {
         let exchange = Arc::clone(&call.settlement.exchange);
         tokio::select! {
             biased;
-            () = exchange.gone() => {} // the settlement's drop says who left
+            () = exchange.gone() => {} // dropping the settlement records that the caller left
             () = self.run_stages(call) => {}
         }
     }
 
-    /// From the calls that come first to the answer.
+    /// Runs all stages, from the preceding calls to the response.
     async fn run_stages(&self, call: &mut Call) {
         limits::throttle(&call.settlement).await;
         shadow::begin(call, &self.sent, &self.request);
         let is_relay = call.choice.combo.as_ref().is_some_and(|combo| combo.strategy == Strategy::ContextRelay);
         let staged = if is_relay {
-            // On the heap, so that conversations which take no note along do not carry its size.
+            // Boxed to keep the future of conversations without a handoff note small.
             Box::pin(handover::prepare(call, &self.sent, &self.request, &self.body)).await
         } else {
             stages::prepare(call, &self.sent, &self.request).await

@@ -1,7 +1,8 @@
-//! A streamed conversation: asked for with comments for a caller that waits, and relayed in the caller's dialect.
+//! A streamed conversation. The caller receives comments until the provider responds, and then the stream in its
+//! dialect.
 //!
 //! ```text
-//! asking ---------> relayed by [`crate::call::stream`]
+//! requesting -----> relayed by [`crate::call::stream`]
 //!   |  head timer
 //!   +--- another connection may be tried (until the head was sent)
 //! ```
@@ -35,7 +36,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A stream of which the first bytes are here.
+/// A stream whose first bytes have arrived.
 #[derive(Debug)]
 pub struct StartedStream {
     pub body: Incoming,
@@ -44,8 +45,8 @@ pub struct StartedStream {
     pub slot: Slot,
 }
 
-/// Asks the target and relays to the end. `at`: the place of the target in the choice. An error means that nothing but comments
-/// was sent.
+/// Sends the request to the target and relays the stream to its end. `at` is the target's index in the choice. An error
+/// means that only comments were sent to the caller.
 pub async fn run(call: &mut Call, at: usize, translation: &Translation) -> Result<FinishedStream, AttemptFailure> {
     let target = Arc::clone(&call.choice.targets[at]);
     let response = ask(call, &target, at, translation).await?;
@@ -53,7 +54,7 @@ pub async fn run(call: &mut Call, at: usize, translation: &Translation) -> Resul
     relay(call, target, translation, response.into_body(), None).await
 }
 
-/// Relays a stream whose first bytes are here already.
+/// Relays a stream whose first bytes have already arrived.
 pub async fn resume(
     call: &mut Call,
     at: usize,
@@ -67,7 +68,7 @@ pub async fn resume(
     finished
 }
 
-/// Refuses an answer that is no stream of events.
+/// Rejects a response that is not an event stream.
 pub fn check_type(response: &Response<Incoming>) -> Result<(), Error> {
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
         return Ok(());
@@ -76,7 +77,7 @@ pub fn check_type(response: &Response<Incoming>) -> Result<(), Error> {
     Err(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message))
 }
 
-/// Waits for the provider's head, with comments for the caller once waiting is long.
+/// Waits for the provider's response head. During a long wait the caller receives comments.
 async fn ask(
     call: &mut Call,
     target: &Arc<Target>,
@@ -108,7 +109,7 @@ async fn ask(
             answered = &mut asking => return answered,
             () = &mut late => return Err(too_slow(limit.unwrap_or_default())),
             () = shared.drain.expired() => return Err(shared.drain.error().into()),
-            // Whoever hears nothing yet can still be told by another target.
+            // A caller that has received nothing can still be served by another target.
             () = &mut tick, if !holds => {
                 let content_type = stream_type(translation.is_events());
                 let comment = Pieces::from_iter([translation.heartbeat()]);
@@ -141,21 +142,21 @@ async fn relay(
     StreamRelay::new(call, target, &kind, content_type).with_progress(progress).pass(kind, body, first).await
 }
 
-/// A conversation's events, translated from the provider's dialect into the caller's.
+/// A conversation's events, translated from the provider's dialect to the caller's.
 #[derive(Debug)]
 pub struct ConversationStream<'a> {
     translation: &'a Translation,
     target: Arc<Target>,
     follow: Follow,
-    /// Thoughts that the connection wants to be given again.
+    /// Collects reasoning that the connection expects back in later requests.
     listener: Option<Listener>,
-    /// The rules that it must meet before anybody hears of it.
+    /// The rules that the response must satisfy before any of it is sent.
     judge: Option<Box<StreamJudge>>,
-    /// The stream has told its end.
+    /// The stream has sent its terminal event.
     is_done: bool,
 }
 
-/// How an error is said inside a stream of this caller.
+/// The format of errors in a stream to this caller.
 fn error_form(translation: &Translation) -> ErrorForm {
     ErrorForm { dialect: translation.caller, is_list: !translation.is_events() }
 }
@@ -183,7 +184,7 @@ impl StreamKind for ConversationStream<'_> {
             passed.done |= judge.is_too_long();
         }
         self.is_done |= passed.done;
-        // Anthropic's streams begin with the usage of the prompt.
+        // Anthropic's streams start with the usage of the prompt.
         let is_of_prompt = self.target.connection.dialect == Dialect::Anthropic;
         settlement.note_events(chunk, passed.has_said, ToldUsage { usage: self.follow.usage(), is_of_prompt });
         passed

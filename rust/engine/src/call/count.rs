@@ -1,5 +1,5 @@
-//! How many tokens a request has, without asking for an answer: the provider says it where its dialect can, and it is
-//! estimated where it cannot.
+//! Counts the tokens of a request without generating a response. The provider counts them if its dialect supports it;
+//! otherwise they are estimated.
 
 use crate::active_config::Live;
 use crate::call::chaos;
@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Serves one request. As with a completion, dropping the future is cancelling it.
+/// Serves one request. As with a completion, dropping the future cancels it.
 pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let end = EndGuard::new(shared, &whole.exchange, &whole.admission);
     whole.capture(shared);
@@ -51,7 +51,7 @@ async fn run(mut call: Call, body: &Bytes) {
     let live = shared.live.load_full();
     let (body, request) = match read(&mut call, &live, body).await {
         Ok(Some(read)) => read,
-        // The caller has left; the settlement's drop says so.
+        // The caller has left; dropping the settlement records it.
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
@@ -63,15 +63,15 @@ async fn run(mut call: Call, body: &Bytes) {
     let exchange = Arc::clone(&call.settlement.exchange);
     tokio::select! {
         biased;
-        () = exchange.gone() => {} // the settlement's drop says who left
+        () = exchange.gone() => {} // dropping the settlement records that the caller left
         () = try_targets(&mut call, &body, &request) => {}
     }
 }
 
-/// Reads the request, with what it goes on from in its place. `None`: the caller left.
+/// Parses the request, including stored earlier turns. Returns `None` if the caller left.
 async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Bytes, ChatRequest)>, Error> {
     let settlement = &mut call.settlement;
-    // What is counted is what a conversation would send.
+    // The count covers what a conversation would send.
     let body = guardrails::admit(live, settlement, body)?;
     let request = read::request(&settlement.admission, &inner_request(settlement, &body))?;
     let request = admit_model(live, settlement, request)?;
@@ -85,20 +85,20 @@ async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Byte
     Ok(Some((whole, request)))
 }
 
-/// Finds who may count it.
+/// Chooses the targets that may count the tokens.
 fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<(), Error> {
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
     *choice = model::choose(&shared, live, &settlement.admission, &request.model, body)?;
     admit_aliases(settlement, choice)?;
-    // It uses no tokens and costs nothing, and is a request like any other.
+    // Counting uses no tokens and costs nothing, but counts as a request.
     limits::reserve_free(&shared, settlement, &request.model, choice)
 }
 
-/// Tries one target after another until one counts.
+/// Tries the targets in order until one returns a count.
 ///
-/// The loop is not that of [`crate::call::attempt`]: an estimate is no attempt, and how a provider counts says nothing of how it
-/// answers, so neither latency nor affinity nor a combo's memory learns from it.
+/// This loop differs from [`crate::call::attempt`]. An estimate is not an attempt, and counting does not show how well
+/// a provider generates responses. So latency, session affinity and combo statistics are not updated.
 async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
     limits::throttle(&call.settlement).await;
     if let Err(fault) = chaos::strike(&mut call.settlement).await {
@@ -128,7 +128,7 @@ async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
     call.fail();
 }
 
-/// The count of one target, by its provider or by an estimate; the outer error ends the call.
+/// Returns one target's count, from its provider or estimated. The outer error ends the call.
 async fn count_at(
     call: &mut Call,
     target: &Target,
@@ -155,7 +155,7 @@ async fn count_at(
     let contents = Contents::Json(&pieces);
     let upstream = Upstream { uri: &uri, model, betas, session: None, body: contents, is_stream: false };
     match ask(&settlement.shared, target, upstream, member).await {
-        // Few servers that speak responses have this call.
+        // Few servers with the responses dialect support this call.
         Err(failed) if caller == Dialect::OpenaiResponses && is_unserved(&failed) => {
             estimate(caller, body, member).map(Ok)
         }
@@ -163,7 +163,7 @@ async fn count_at(
     }
 }
 
-/// Whether the provider has no such call.
+/// Whether the provider lacks this call.
 fn is_unserved(failed: &AttemptFailure) -> bool {
     let status = failed.rejection.as_ref().map(|rejection| rejection.status);
     matches!(status, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED))
@@ -175,7 +175,7 @@ fn estimate(caller: Dialect, body: &[u8], member: &str) -> Result<Bytes, Error> 
     Ok(Bytes::from(format!(r#"{{{object}"{member}":{tokens}}}"#)))
 }
 
-/// The request whose tokens are counted; Gemini's clients may put it into a member of the body.
+/// Returns the request whose tokens are counted. Gemini's clients may nest it in a member of the body.
 fn inner_request(settlement: &Settlement, body: &Bytes) -> Bytes {
     body.slice(asked_span(settlement.admission.dialect, body))
 }
@@ -187,7 +187,7 @@ fn asked_span(caller: Dialect, body: &[u8]) -> Range<usize> {
     inner.filter(|_| caller == Dialect::Gemini).map_or(0..body.len(), |inner| inner.span())
 }
 
-/// The body around the provider's own name of the model, which Gemini's clients name inside that member.
+/// Replaces the model with the provider's name for it. Gemini's clients name the model inside the nested request.
 fn renamed(caller: Dialect, body: &Bytes, parsed: &ChatRequest, upstream_model: &str) -> Pieces {
     let span = asked_span(caller, body);
     let mut pieces = Pieces::new();
@@ -198,7 +198,7 @@ fn renamed(caller: Dialect, body: &Bytes, parsed: &ChatRequest, upstream_model: 
     pieces
 }
 
-/// The provider's own count, as it tells it.
+/// Returns the provider's count in its original form.
 async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &str) -> Result<Bytes, AttemptFailure> {
     let asking = async {
         let answered = attempt::send(&shared.pool, target, request).await?;
@@ -219,7 +219,7 @@ async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &s
     }
 }
 
-/// Gives the caller its count.
+/// Sends the count to the caller.
 fn give(call: &mut Call, target: &Target, body: Bytes) {
     let fallbacks = call.fallbacks();
     let settlement = &mut call.settlement;

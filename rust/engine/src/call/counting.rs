@@ -1,5 +1,5 @@
-//! Units of a call beside tokens: before it is sent, for the room that is reserved for it, and after it, where the
-//! provider did not tell.
+//! Units of a call other than tokens: estimated before the call to reserve them, and after it if the provider did not
+//! report them.
 
 use crate::blocking;
 use crate::call::endpoints::{BillingUnit, Endpoint};
@@ -10,18 +10,18 @@ use fairlead_dialect::openai::metered::Metered;
 use fairlead_dialect::openai::request::MAX_DEPTH;
 use std::os::unix::fs::FileExt as _;
 
-/// A document says nothing of its pages before it is read.
+/// The number of pages of a document is unknown before it is read.
 const ASSUMED_PAGES: u64 = 16;
-/// A recording whose length nobody tells: 128 kbit/s, the usual for speech that is compressed.
+/// The assumed rate of a recording of unknown length: 128 kbit/s, common for compressed speech.
 const USUAL_BYTES_PER_S: u64 = 16_000;
-/// The least that speech is compressed to: the longest that so many bytes may be.
+/// The lowest rate of compressed speech, which gives the longest possible duration.
 const LEAST_BYTES_PER_S: u64 = 2_000;
-/// The most bytes per second that the header of a WAV file may announce: 192 kHz, 8 channels, 32 bits.
+/// The highest rate that the header of a WAV file may declare: 192 kHz, 8 channels, 32 bits.
 const MOST_BYTES_PER_S: u64 = 6_144_000;
-/// The first bytes of a WAV file, with what a second takes in them.
+/// The length of a WAV header, which contains the bytes per second.
 const WAV_HEAD_BYTES: u64 = 44;
 
-/// The most units that a request may use, and those that are assumed if its provider does not say.
+/// The maximum units of a request, and the likely units if the provider reports none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Expected {
     pub most: Units,
@@ -34,7 +34,7 @@ impl Expected {
     }
 }
 
-/// Of a call in JSON; `choices` is how many answers it asks for.
+/// Estimates the units of a JSON request; `choices` is the number of requested results.
 pub(crate) fn of_json(endpoint: &Endpoint, body: &[u8], choices: u64) -> Expected {
     let none = Units::default();
     match endpoint.billing {
@@ -55,7 +55,7 @@ fn characters(body: &[u8], member: &str) -> u64 {
     text.map_or(0, |text| text.chars().count() as u64)
 }
 
-/// Of a form.
+/// Estimates the units of a form.
 pub(crate) async fn of_form(endpoint: &Endpoint, stored: &Stored, choices: u64) -> Expected {
     if endpoint.billing != BillingUnit::Audio {
         return of_json(endpoint, b"{}", choices);
@@ -87,7 +87,7 @@ async fn read(chunk: Chunk) -> Option<Vec<u8>> {
     }
 }
 
-/// RIFF, WAVE, and the format first, as recorders write it.
+/// Parses RIFF, WAVE and a leading format chunk, the layout that recorders write.
 fn wav_bytes_per_s(head: &[u8]) -> Option<u64> {
     if head.get(..4)? != b"RIFF" || head.get(8..16)? != b"WAVEfmt " {
         return None;
@@ -96,7 +96,7 @@ fn wav_bytes_per_s(head: &[u8]) -> Option<u64> {
     (LEAST_BYTES_PER_S..=MOST_BYTES_PER_S).contains(&bytes_per_s).then_some(bytes_per_s)
 }
 
-/// The units that an answer used.
+/// Returns the units that a response used.
 pub(crate) fn came_to(endpoint: &Endpoint, seen: &Metered, likely: Units) -> Units {
     let units = likely.updated_with(seen.units);
     match endpoint.billing {

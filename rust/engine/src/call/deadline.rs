@@ -1,4 +1,4 @@
-//! How long a combo lets its targets take: each of them, and all of them together.
+//! The time limits of a combo: for each target, and for all targets together.
 
 use crate::call::context::Call;
 use crate::route::choice::Choice;
@@ -8,33 +8,33 @@ use std::future::Future;
 use std::time::Duration;
 
 impl Call {
-    /// How long this target has, at most; `None` where the combo says nothing of it.
+    /// The time left for this target; `None` if the combo sets no limit.
     pub fn time_for(&self, at: usize) -> Option<Duration> {
         let own = target_limit(&self.choice, at);
         let together = self.combo_limit().map(|limit| limit.saturating_sub(self.settlement.elapsed()));
         own.into_iter().chain(together).min()
     }
 
-    /// How long all targets have together, from the request's arrival.
+    /// The time limit for all targets together, from the arrival of the request.
     pub fn combo_limit(&self) -> Option<Duration> {
         self.choice.combo.as_ref()?.rules.combo_timeout_ms.map(Duration::from_millis)
     }
 
-    /// The failure of a target that has no time left before it is asked.
+    /// Returns the failure of a target if no time is left before its request.
     pub fn out_of_time(&self, at: usize) -> Option<AttemptFailure> {
         let limit = self.time_for(at).filter(Duration::is_zero)?;
         Some(too_slow(self.combo_limit().unwrap_or(limit)))
     }
 }
 
-/// How long a target has by itself.
+/// The time limit of a single target.
 pub fn target_limit(choice: &Choice, at: usize) -> Option<Duration> {
     let rules = &choice.combo.as_ref()?.rules;
     rules.timeout_ms_of(&choice.targets.get(at)?.connection.prefixes).map(Duration::from_millis)
 }
 
-/// Works within a limit of a combo's. What takes longer is dropped, which ends it at its provider as well; the connection is not
-/// to blame, since others may give it more time.
+/// Runs work within a combo's time limit. On timeout the work is dropped, which also ends the request to the provider.
+/// The connection is not blamed, because other combos may allow it more time.
 pub async fn within<T>(
     limit: Option<Duration>,
     work: impl Future<Output = Result<T, AttemptFailure>>,
@@ -43,7 +43,7 @@ pub async fn within<T>(
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(too_slow(limit)))
 }
 
-/// The failure of a target that took longer than its combo lets it.
+/// The failure of a target that exceeded its combo's time limit.
 pub fn too_slow(limit: Duration) -> AttemptFailure {
     let message = format!("The target did not answer within the {} ms that the combo gives it.", limit.as_millis());
     AttemptFailure {

@@ -1,5 +1,5 @@
-//! Every call that passes with only its model changed, in one table: where it goes, what it needs, how its answer is
-//! read. The provider must speak OpenAI's dialect, which is the one that has these calls, or for some another one beside or in place of it.
+//! The table of passthrough calls, which change only the model: their path, required members and response type. Most
+//! require a provider with OpenAI's dialect, which defines these calls. Some also exist in other dialects.
 
 use crate::active_config::Live;
 use crate::route::choice::Choice;
@@ -8,42 +8,42 @@ use fairlead_core::{Dialect, Error, ErrorKind};
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;
 
-/// The type of a successful answer.
+/// The type of a successful response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseKind {
     /// One JSON object with this member.
     Json(&'static str),
-    /// One JSON object with this member, or a text.
+    /// One JSON object with this member, or text.
     JsonOrText(&'static str),
-    /// Bytes, passed on as they come.
+    /// Bytes, relayed as they arrive.
     Bytes,
 }
 
-/// The unit that such a call is paid by where that is not tokens.
+/// The unit by which a call is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BillingUnit {
     Tokens,
-    /// Pictures that are made.
+    /// Generated images.
     Images,
-    /// The length of a recording.
+    /// The duration of a recording.
     Audio,
     Pages,
-    /// Characters that are read aloud.
+    /// Characters of synthesized speech.
     Characters,
     Searches,
 }
 
-/// One of the calls.
+/// One of the passthrough calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Endpoint {
-    /// Beneath the connection's base URL.
+    /// The path below the connection's base URL.
     pub path: &'static str,
     pub needs: Needs,
     pub response: ResponseKind,
     pub billing: BillingUnit,
-    /// Whether the answer may also be asked for as a stream of events.
+    /// Whether the response may also be requested as an event stream.
     pub may_stream: bool,
-    /// The name of the endpoint's calls in errors.
+    /// The name of the calls in errors.
     pub name: &'static str,
 }
 
@@ -77,7 +77,7 @@ static COMPLETIONS: Endpoint = Endpoint {
     name: "text completions",
 };
 static EMBEDDINGS: Endpoint = plain("/embeddings", "input", ResponseKind::Json("data"), "embeddings");
-/// Google's names for it stand in the address.
+/// Google puts the model's name into the URL.
 static EMBED_CONTENT: Endpoint = plain("/embeddings", "content", ResponseKind::Json("data"), "embeddings");
 static BATCH_EMBED: Endpoint = plain("/embeddings", "requests", ResponseKind::Json("data"), "embeddings");
 static COMPACT: Endpoint =
@@ -113,7 +113,7 @@ static TRANSLATIONS: Endpoint = billed_by(
 
 static REALTIME: Endpoint = streamed(plain("/realtime", "model", ResponseKind::Bytes, "realtime conversations"));
 
-/// The entry of a call.
+/// Returns the entry of a call.
 pub fn of(kind: Relayed) -> &'static Endpoint {
     match kind {
         Relayed::Embeddings => &EMBEDDINGS,
@@ -143,15 +143,15 @@ fn at(route: &Route) -> Option<&'static Endpoint> {
     }
 }
 
-/// The members that a route's body needs; `None` for a conversation, which its dialect reads.
+/// The members that a route's body must have; `None` for a conversation, which its dialect parses.
 pub fn needs(route: &Route) -> Option<&'static Needs> {
     at(route).map(|endpoint| &endpoint.needs)
 }
 
-/// In which words a route's callers ask for embeddings.
+/// The form in which a route's callers request embeddings.
 pub fn embedding(route: &Route) -> Option<embeddings::EmbeddingCall> {
     match route.answer {
-        // Ollama's requests are OpenAI's by then.
+        // Ollama's requests have been converted to OpenAI's form at this point.
         Answer::Relayed(Relayed::Embeddings) | Answer::Ollama(Ollama::Embed | Ollama::Embeddings) => {
             Some(embeddings::EmbeddingCall::OpenAi)
         }
@@ -161,12 +161,12 @@ pub fn embedding(route: &Route) -> Option<embeddings::EmbeddingCall> {
     }
 }
 
-/// Where a text completion goes: it lives as a conversation does, at another endpoint.
+/// The path of a text completion, which is otherwise handled like a conversation.
 pub fn completions_path(route: &Route) -> Option<&'static str> {
     (route.answer == Answer::Completions).then_some(COMPLETIONS.path)
 }
 
-/// The name that operators have for a route's call, in a model's `supportedEndpoints`.
+/// The name of a route's call in a model's `supportedEndpoints`.
 fn operators_name(route: &Route) -> &'static str {
     match (route.answer, route.surface) {
         (Answer::Completions, _) => "completions",
@@ -176,12 +176,12 @@ fn operators_name(route: &Route) -> &'static str {
     }
 }
 
-/// Leaves the targets whose models an operator says to take the route's call; an error when none does.
+/// Removes targets whose model does not support the route's call according to the operator; an error if none is left.
 fn narrow_to_supported(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Error> {
     let name = operators_name(route);
     let takes = |at: &usize| {
         let stated = live.snapshot.model(choice.model(*at)).and_then(|model| model.endpoints.as_deref());
-        // A conversation is one in whichever dialect it is asked for.
+        // A conversation is the same call in every dialect.
         let is_conversation = matches!(name, "responses" | "messages");
         stated.is_none_or(|all| all.iter().any(|one| one == name || is_conversation && one == "chat"))
     };
@@ -200,8 +200,8 @@ fn narrow_to_supported(live: &Live, route: &Route, choice: &mut Choice) -> Resul
     Ok(())
 }
 
-/// Leaves the targets that have the route's call; an error when none does. A conversation has them all, but for models of which an
-/// operator says otherwise.
+/// Removes targets that do not support the route's call; an error if none is left. Every target supports conversations,
+/// unless the operator excludes them for a model.
 pub fn narrow(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Error> {
     narrow_to_supported(live, route, choice)?;
     let Some(endpoint) = at(route) else { return Ok(()) };
@@ -210,7 +210,7 @@ pub fn narrow(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Err
     let has_it = |at: &usize| match choice.targets[*at].connection.dialect {
         dialect if is_compaction => dialect == Dialect::OpenaiResponses,
         Dialect::Openai => true,
-        // Beside responses a provider has OpenAI's other calls, of which embeddings go without them as well.
+        // A provider with the responses dialect also has OpenAI's other calls; embeddings exist even without them.
         Dialect::OpenaiResponses | Dialect::Gemini => is_embedding,
         Dialect::Anthropic => false,
     };

@@ -1,4 +1,4 @@
-//! The steps after a failed attempt: the next target, or what the caller is told.
+//! The steps after a failed attempt: the next target, or the error for the caller.
 
 use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::{excluded, waits};
@@ -8,11 +8,11 @@ use fairlead_dialect::RejectionReason;
 use serde_json::{json, Value};
 use std::fmt::Write as _;
 
-/// Whether the next target may be tried, as long as the caller has seen nothing.
+/// Whether the next target may be tried, provided that nothing was sent to the caller.
 ///
-/// Between connections of one model only what is safe is repeated. A combo is the operator's word that another target may
-/// answer, so there every failure of a provider goes on, and so does a rejection whose reason another model, account or provider may
-/// not have.
+/// Between connections of one model only safe failures are retried. With a combo the operator permits other targets, so
+/// every provider failure is retried. A rejection is retried too, if its reason may not apply to another model, account
+/// or provider.
 pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
     if matches!(failed.error.kind, ErrorKind::Draining | ErrorKind::GuardrailBlocked) {
         return false;
@@ -25,7 +25,7 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
     })
 }
 
-/// How a request ends that this failure ends.
+/// The outcome of a request that ends with this failure.
 pub fn outcome(kind: ErrorKind) -> Outcome {
     match kind {
         ErrorKind::Draining => Outcome::Drained,
@@ -34,7 +34,7 @@ pub fn outcome(kind: ErrorKind) -> Outcome {
     }
 }
 
-/// What every target of a combo came to, for programs; `None` where no combo chose.
+/// The results of all targets of a combo, in machine-readable form; `None` without a combo.
 pub fn diagnostics(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Option<Value> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
@@ -52,8 +52,8 @@ pub fn diagnostics(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Opt
     }))
 }
 
-/// One sentence with every target of a combo and why it did not answer; `None` where no combo chose, or where the request
-/// itself was rejected, which the provider tells best.
+/// A sentence that lists the targets of a combo and why each failed. `None` without a combo, or if the request itself
+/// was rejected: the provider's own message is better then.
 pub fn summary(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Option<String> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
@@ -73,7 +73,7 @@ pub fn summary(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Option<
     let more = failures.len().saturating_sub(TOLD_AT_MOST);
     let mut message = format!("Every target of the combo `{}` failed: {}", combo.name, reasons.join("; "));
     if more > 0 {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _written = write!(message, "; and {more} more");
     }
     if !combo.closed.is_empty() {

@@ -1,7 +1,7 @@
-//! Guardrails on the way: what is said to a provider, and what it says.
+//! Applies guardrails to requests and responses.
 //!
-//! Which guardrails run is the snapshot's word, less what the key and the call opt out of. Where none acts on answers, which
-//! is the rule, answers pass as they came and nothing here looks at them.
+//! The snapshot determines which guardrails run, except those that the key or the call disables. If no guardrail acts
+//! on responses, which is the default, responses are relayed without inspection.
 
 use crate::active_config::Live;
 use crate::gate::request::Admission;
@@ -17,11 +17,11 @@ use fairlead_dialect::Pieces;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
-/// The longest event, or list of events, that is held until it is whole.
+/// The maximum size of an event, or list of events, that is buffered until it is complete.
 const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
 
-/// The guardrails of a call: those of the gateway, less what the key and the call opt out of, and what the groups of the key ask for,
-/// which nobody below opts out of.
+/// Returns the guardrails of a call: those of the gateway except those that the key or the call disables, plus those of
+/// the key's groups, which cannot be disabled.
 pub fn of_call(live: &Live, admission: &Admission) -> Guardrails {
     let key = admission.principal.key();
     let of_key = key.map(|key| Disabled::of(key.disabled_guardrails.iter().map(String::as_str))).unwrap_or_default();
@@ -30,7 +30,8 @@ pub fn of_call(live: &Live, admission: &Admission) -> Guardrails {
     groups.fold(gateway, |guardrails, group| guardrails.strictest(group.guardrails))
 }
 
-/// The request's body as it may go on, with what was found and what is done with the answer noted; an error where a guardrail blocks.
+/// Checks a request body and returns the body to send. The findings and the actions on the response are recorded. A
+/// guardrail that blocks the request returns an error.
 pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
     let guardrails = of_call(live, &settlement.admission);
     settlement.answer_guardrails = guardrails.answer;
@@ -43,14 +44,14 @@ pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<B
     }
 }
 
-/// Judges the body of a request that control sends to a provider, and replaces it by what may go on.
+/// Checks the body of a request that control sends to a provider, and replaces it with the body to send.
 pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
     *body = admit(&shared.live.load(), settlement, body)?;
     Ok(())
 }
 
-/// A whole answer's body as it may go to the caller, with what was found noted. `is_text`: it is text and nothing else, such as a
-/// transcript; else it is JSON.
+/// Checks a complete response body and returns the body to send. The findings are recorded. `is_text` means plain text
+/// such as a transcript; otherwise the body is JSON.
 pub fn judge_answer(settlement: &mut Settlement, body: &Bytes, is_text: bool) -> Result<Bytes, Error> {
     let actions = settlement.answer_guardrails;
     if actions.is_off() {
@@ -70,7 +71,8 @@ pub fn judge_answer(settlement: &mut Settlement, body: &Bytes, is_text: bool) ->
     }
 }
 
-/// The texts of a conversation in events, both ways: whole events of the caller, pieces and whole events of the model.
+/// Checks a conversation of events in both directions: complete events from the caller, deltas and complete events from
+/// the model.
 #[derive(Debug)]
 pub struct EventGuard {
     request: Actions,
@@ -83,7 +85,7 @@ impl EventGuard {
         Self { request, answer: (!answer.is_off()).then(|| StreamGuard::new(answer)) }
     }
 
-    /// An event of the caller as it may go on; an error where a guardrail blocks it.
+    /// Checks an event of the caller and returns the event to send; an error if a guardrail blocks it.
     pub fn admit(&self, settlement: &mut Settlement, event: String) -> Result<String, Error> {
         let judged = judge_body(event.as_bytes(), self.request);
         let stop = blocking(&judged.findings);
@@ -94,7 +96,7 @@ impl EventGuard {
         }
     }
 
-    /// Judges an event of the model: the texts that may go to the caller, or an error where a guardrail withholds it.
+    /// Checks an event of the model and returns the texts to send; an error if a guardrail withholds it.
     pub fn judge(&mut self, settlement: &mut Settlement, event: String) -> Result<SmallVec<[String; 1]>, Error> {
         let Some(guard) = &mut self.answer else { return Ok(SmallVec::from_iter([event])) };
         let GuardedEvent { before, event: changed } = guard.event(event.as_bytes());
@@ -107,7 +109,7 @@ impl EventGuard {
         Ok(out)
     }
 
-    /// The texts that are still held when the conversation ends in the middle.
+    /// Returns the texts that are still buffered when the conversation ends early.
     pub fn rest(&mut self, settlement: &mut Settlement) -> Vec<String> {
         let Some(guard) = &mut self.answer else { return Vec::new() };
         let rest = guard.finish();
@@ -119,12 +121,12 @@ impl EventGuard {
     }
 }
 
-/// Redaction replaces text by text, so UTF-8 stays UTF-8.
+/// Redaction replaces text with text, so UTF-8 stays valid.
 fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Judges the texts of a form. A form goes on as it came, so what would be redacted is refused.
+/// Checks the texts of a form. Forms cannot be changed, so a text that would be redacted is refused.
 pub fn judge_form<'t>(
     texts: impl Iterator<Item = &'t str>,
     actions: Actions,
@@ -137,7 +139,7 @@ pub fn judge_form<'t>(
     findings.iter().find(stops).map_or(Ok(()), |finding| Err(blocked(*finding)))
 }
 
-/// Names what was found, never the finding itself.
+/// The error names the kind of finding, never its text.
 fn blocked(finding: Finding) -> Error {
     let message = format!(
         "The guardrail {} blocks this: it found what looks like {} ({}).",
@@ -156,21 +158,21 @@ fn article(kind: &str) -> &'static str {
     }
 }
 
-/// A stream of server-sent events, judged event by event.
+/// A stream of server-sent events that is checked event by event.
 #[derive(Debug)]
 pub struct StreamFilter {
     guard: StreamGuard,
     pending: BytesMut,
-    /// Up to here there is no end of an event in `pending`.
+    /// `pending` contains no end of an event before this offset.
     searched: usize,
-    /// Something is done about findings, so that what is too long to be read may not go out.
+    /// An action applies to findings, so an event that is too long to check must not be sent.
     withholds: bool,
-    /// Server-sent events; else one JSON list, which is judged when it is whole.
+    /// Server-sent events; otherwise one JSON list, which is checked when it is complete.
     is_events: bool,
 }
 
 impl StreamFilter {
-    /// `None` where nothing is done, and the stream passes as it comes.
+    /// Creates a filter; `None` if no guardrail acts, so that the stream passes unchanged.
     pub fn new(actions: Actions, is_events: bool) -> Option<Self> {
         let all = [actions.pii_masker, actions.prompt_injection, actions.credential_masker];
         (!actions.is_off()).then(|| Self {
@@ -182,7 +184,8 @@ impl StreamFilter {
         })
     }
 
-    /// Whether events are judged one by one; else the stream is one JSON list, which is judged when it is whole.
+    /// Whether events are checked one by one. Otherwise the stream is one JSON list, which is checked when it is
+    /// complete.
     pub fn is_events(&self) -> bool {
         self.is_events
     }
@@ -192,7 +195,7 @@ impl StreamFilter {
         self.guard.findings()
     }
 
-    /// Takes bytes; gives those, and ones from before, that may go out.
+    /// Adds bytes and returns those that may be sent, including earlier ones.
     pub fn push(&mut self, pieces: &Pieces) -> Result<Pieces, Error> {
         let mut out = Pieces::new();
         for piece in pieces {
@@ -217,7 +220,7 @@ impl StreamFilter {
         Ok(out)
     }
 
-    /// Ends the stream; gives what is left and may go out.
+    /// Ends the stream and returns the remaining bytes that may be sent.
     pub fn finish(&mut self) -> Result<Pieces, Error> {
         let mut out = Pieces::new();
         if !self.is_events {
@@ -226,7 +229,7 @@ impl StreamFilter {
             out.push(list);
             return Ok(out);
         }
-        // The last event may lack its blank line, and is read all the same.
+        // The last event may lack its blank line and is parsed anyway.
         let rest = self.pending.split().freeze();
         if !rest.is_empty() {
             self.event(rest, &mut out);
@@ -237,7 +240,8 @@ impl StreamFilter {
         Ok(out)
     }
 
-    /// The whole list, its elements judged as events are. What is no list, as an error in its place, goes as it is.
+    /// Returns the whole list with its elements checked as events. Anything other than a list, such as an error, is
+    /// returned unchanged.
     fn list(&mut self) -> Bytes {
         let whole = self.pending.split().freeze();
         let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return whole };
@@ -264,7 +268,7 @@ impl StreamFilter {
             &joined
         };
         if data == b"[DONE]" || !data.starts_with(b"{") && !data.starts_with(b"[") {
-            // It is the stream's end, so what is held goes before it.
+            // This event ends the stream, so buffered text precedes it.
             let rest = self.guard.finish();
             release(&rest, out);
             return out.push(event);
@@ -278,7 +282,7 @@ impl StreamFilter {
                 out.push(changed.into());
                 out.push(event.slice(end..));
             }
-            // JSON in several lines comes out in one.
+            // JSON on several lines is written as one line.
             Some(changed) => out.push(whole_event(&changed)),
         }
     }
@@ -288,7 +292,7 @@ impl StreamFilter {
     }
 }
 
-/// Held text as events of the kind that carried it.
+/// Writes buffered text as events of its original kind.
 fn release(rest: &[Vec<u8>], out: &mut Pieces) {
     out.extend(rest.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
 }
@@ -300,7 +304,7 @@ fn too_long() -> Error {
     Error::gateway(ErrorKind::TooLarge, message)
 }
 
-/// An event of one `data:` line.
+/// Formats an event with one `data:` line.
 fn whole_event(data: &[u8]) -> Bytes {
     let mut event = BytesMut::with_capacity(data.len() + 64);
     if let Some(name) = event_name(data) {
@@ -316,7 +320,7 @@ fn whole_event(data: &[u8]) -> Bytes {
     event.freeze()
 }
 
-/// Dialects whose events have names call them as their `type` is.
+/// In dialects with named events, the name equals the `type` member.
 fn event_name(data: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Typed {
@@ -325,12 +329,12 @@ fn event_name(data: &[u8]) -> Option<String> {
     serde_json::from_slice::<Typed>(data).ok().map(|typed| typed.r#type)
 }
 
-/// The offset after the blank line that ends the first event, looked for from `searched` on. Lines end as the protocol has it:
-/// with CR, LF or both.
+/// Returns the offset after the blank line that ends the first event, searching from `searched`. Lines end with CR, LF
+/// or both, as the protocol allows.
 fn end_of_event(bytes: &[u8], searched: &mut usize) -> Option<usize> {
     loop {
         let line = *searched + memchr::memchr2(b'\n', b'\r', &bytes[*searched..])?;
-        // Until something follows, a blank line may still be the end of this one.
+        // Until more bytes arrive, a blank line may still complete this line end.
         *searched = line;
         let next = after_line(bytes, line)?;
         match *bytes.get(next)? {
@@ -341,7 +345,7 @@ fn end_of_event(bytes: &[u8], searched: &mut usize) -> Option<usize> {
     }
 }
 
-/// The offset after the line's end that is here; `None` where another half of it may come.
+/// Returns the offset after this line end; `None` if its second byte may still arrive.
 fn after_line(bytes: &[u8], end: usize) -> Option<usize> {
     match (bytes[end], bytes.get(end + 1)) {
         (b'\r', None) => None,
@@ -350,7 +354,7 @@ fn after_line(bytes: &[u8], end: usize) -> Option<usize> {
     }
 }
 
-/// Where the `data:` lines of an event are, without the blanks around them.
+/// Returns the ranges of an event's `data:` values without surrounding spaces.
 pub fn data_of(event: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -359,7 +363,7 @@ pub fn data_of(event: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
             let length = memchr::memchr2(b'\n', b'\r', line).unwrap_or(line.len());
             let start = at;
             at += length + 1;
-            // A byte order mark may stand before the first.
+            // The first line may start with a byte order mark.
             let mark = if start == 0 && line.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
             if let Some(rest) = line[..length].get(mark..).and_then(|line| line.strip_prefix(b"data:")) {
                 let from = start + length - rest.trim_ascii_start().len();

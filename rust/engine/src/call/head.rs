@@ -1,4 +1,4 @@
-//! The head of a completion: the gateway's headers about the decision, and about what was found in the conversation and done to it.
+//! The response head of a completion: the gateway's headers about the decision, guardrail findings and compression.
 
 use crate::gate::answer;
 use crate::gate::headers;
@@ -7,7 +7,8 @@ use crate::observe::settle::{CompressionFigures, Settlement};
 use crate::upstream::target::Target;
 use http::{HeaderMap, HeaderValue};
 
-/// Headers about the decision on every completion; known at the start of a stream too. `fallbacks`: how many attempts failed before.
+/// The decision headers of every completion, which are known at the start of a stream. `fallbacks` is the number of
+/// failed attempts.
 pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
     let admission = &settlement.admission;
     let mut headers = answer::base_headers(&settlement.shared, &admission.request_id);
@@ -35,7 +36,7 @@ pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> He
     headers
 }
 
-/// Says what guardrails found.
+/// Adds the guardrail findings.
 pub fn add_findings(settlement: &Settlement, headers: &mut HeaderMap) {
     let findings = &settlement.guardrail_findings;
     if !findings.is_empty() {
@@ -43,7 +44,7 @@ pub fn add_findings(settlement: &Settlement, headers: &mut HeaderMap) {
     }
 }
 
-/// Says how the conversation was made shorter: the pipeline, tokens before and after, milliseconds.
+/// Adds the compression figures: the pipeline, tokens before and after, and milliseconds.
 fn add_compression(settlement: &Settlement, headers: &mut HeaderMap) {
     let Some(figures) = settlement.compression() else { return };
     let CompressionFigures { name, tokens_before, tokens_after, micros, .. } = figures;
@@ -52,7 +53,7 @@ fn add_compression(settlement: &Settlement, headers: &mut HeaderMap) {
     headers.insert(headers::COMPRESSION, headers::encoded(&text));
 }
 
-/// Names the fault that the call was given on purpose.
+/// Adds the injected fault.
 pub fn add_fault(settlement: &Settlement, headers: &mut HeaderMap) {
     if let Some(fault) = settlement.chaos() {
         headers.insert(headers::CHAOS, HeaderValue::from_static(fault.name()));

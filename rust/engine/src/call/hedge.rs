@@ -1,8 +1,8 @@
-//! Hedging: a combo's first target that takes long is joined by the second, and the first to answer wins. The other call is dropped,
-//! which ends it at its provider as well.
+//! Hedging: if a combo's first target is slow, a second one receives the same request, and the first response wins. The
+//! other request is dropped, which also ends it at its provider.
 //!
-//! For answers in one piece the answer decides, for streams the first byte. What the dropped call came to is not known and not
-//! counted; both count as attempts.
+//! Without streaming the complete response decides, with streaming the first byte. The usage of the dropped request is
+//! unknown and not counted. Both requests count as attempts.
 
 use crate::call::context::Call;
 use crate::call::conversation_stream::{self, ConversationStream, StartedStream};
@@ -36,7 +36,7 @@ use std::pin::{pin, Pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the first target is waited for alone; `None` where the combo does not hedge, or cannot: what acts is asked once.
+/// How long the first target has a head start. `None` if the combo does not hedge, or if a target has side effects.
 pub fn delay(choice: &Choice) -> Option<Duration> {
     let params = &choice.combo.as_ref()?.params;
     let acts = choice.targets.iter().any(|target| target.connection.sends_session);
@@ -53,8 +53,8 @@ pub struct Race<'a, K> {
 }
 
 impl<K: CallKind> Race<'_, K> {
-    /// Lets the first two targets race, the second after the delay. `None`: one of them served the call; else the targets that
-    /// were tried.
+    /// Runs a race of the first two targets; the second starts after the delay. Returns `None` if one of them served
+    /// the call, and otherwise the targets that were tried.
     pub async fn run(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
         let contestants = contestants(call);
         if self.kind.is_stream() {
@@ -64,7 +64,8 @@ impl<K: CallKind> Race<'_, K> {
         }
     }
 
-    /// Lets two targets race for a whole answer. `None`: one of them served the call; else the targets that were tried.
+    /// Runs a race for a complete response. Returns `None` if a target served the call, and otherwise the targets that
+    /// were tried.
     async fn race_answers(
         &self,
         call: &mut Call,
@@ -82,7 +83,8 @@ impl<K: CallKind> Race<'_, K> {
         None
     }
 
-    /// Lets two targets race for a stream and relays the winner's. `None`: to its end; else the targets that were tried.
+    /// Runs a race for a stream and relays the winner's stream to its end. Returns `None` in that case, and otherwise
+    /// the targets that were tried.
     async fn race_streams(
         &self,
         call: &mut Call,
@@ -107,7 +109,7 @@ impl<K: CallKind> Race<'_, K> {
         }
     }
 
-    /// Asks one target for a whole answer.
+    /// Requests a complete response from one target.
     async fn take_answer(&self, contestant: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
         let began = Instant::now();
         let read = |response| plain::take(&contestant.target, response, self.translation);
@@ -116,7 +118,7 @@ impl<K: CallKind> Race<'_, K> {
         Ok(RacedAnswer { answer, usage, began })
     }
 
-    /// Asks one target and waits for the first bytes of its stream.
+    /// Sends the request to one target and waits for the first bytes of its stream.
     async fn start_stream(&self, contestant: &Contestant) -> Result<StartedStream, AttemptFailure> {
         let began = Instant::now();
         let patience = Duration::from_millis(contestant.target.connection.timeouts.first_token_ms);
@@ -132,8 +134,8 @@ impl<K: CallKind> Race<'_, K> {
         Ok(StartedStream { body, first, began, slot })
     }
 
-    /// Asks one target once its connection has room, and reads of its answer what decides the race, within the time that the combo
-    /// gives it.
+    /// Sends the request to one target once its connection has capacity, and reads the part of the response that
+    /// decides the race. The combo's time limit applies.
     async fn ask<T, F>(
         &self,
         contestant: &Contestant,
@@ -166,11 +168,11 @@ impl<K: CallKind> Race<'_, K> {
     }
 }
 
-/// Lets the first two targets race: who won, by its place in the choice, and what it said. The failures of the call are those
-/// that were asked and failed, in the order of the choice; nobody won where it is `None`.
+/// Runs a race of the first two targets. Returns the winner's index in the choice and its result, or `None` if both
+/// failed. The failures are added to the call, in the order of the choice.
 ///
-/// The callers of streams hear comments meanwhile (`is_stream`). The head that goes before the first comment names the first
-/// target, whoever comes to serve.
+/// Callers of streams (`is_stream`) receive comments meanwhile. The head before the first comment names the first
+/// target, whichever target wins.
 pub async fn race<T, F>(
     call: &mut Call,
     delay: Duration,
@@ -227,7 +229,7 @@ where
     }
 }
 
-/// Waits, with comments for the caller of a stream now and then.
+/// Waits for `pending`. The caller of a stream receives comments meanwhile.
 async fn waiting<T>(call: &mut Call, is_stream: bool, mut pending: Pin<&mut impl Future<Output = T>>) -> T {
     if !is_stream {
         return pending.await;
@@ -241,7 +243,7 @@ async fn waiting<T>(call: &mut Call, is_stream: bool, mut pending: Pin<&mut impl
     }
 }
 
-/// A target that was in a race has failed.
+/// Records the failure of a racing target.
 fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
     note_loss(call, at, &failed);
     call.failures.push((at, failed));
@@ -252,14 +254,14 @@ fn note_loss(call: &mut Call, at: usize, failed: &AttemptFailure) {
     call.record_failure(at, failed);
 }
 
-/// One of two targets that race, with what it is asked.
+/// One of two racing targets, with its request.
 struct Contestant {
     shared: Arc<Shared>,
     target: Arc<Target>,
     upstream_model: String,
     betas: Option<HeaderValue>,
     session: Option<HeaderValue>,
-    /// How long the combo gives it.
+    /// The time limit that the combo gives it.
     limit: Option<Duration>,
     queue: QueueRule,
     cap: Option<TargetCap>,
@@ -282,11 +284,11 @@ fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
     (0..call.choice.targets.len().min(2)).map(contestant).collect()
 }
 
-/// The answer of a target that raced.
+/// The response of a racing target.
 struct RacedAnswer {
     answer: plain::Answer,
     usage: Usage,
-    /// When the target was asked.
+    /// When the request was sent.
     began: Instant,
 }
 

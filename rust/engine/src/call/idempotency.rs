@@ -1,5 +1,5 @@
-//! Requests of one idempotency key: the first does the call, those that repeat it follow its answer. Where workers share a store, the
-//! first at each of them asks there whether it is the first of all.
+//! Requests with an idempotency key. The first request performs the call, and repeats receive its response. If workers
+//! share a store, the first request at each worker asks the store whether it is the first of all.
 
 use crate::call::coalesce::{self, Followed, Leader, Recording, Role};
 use crate::call::context::Call;
@@ -23,7 +23,8 @@ use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Does the call of an idempotency key for everybody who sends it. `body`: what it asks for, unless that is noted already.
+/// Performs the call of an idempotency key for all its requests. `body` is recorded as the request, unless it is
+/// recorded already.
 pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     mut leader: Leader,
     exchange: &Exchange,
@@ -70,10 +71,10 @@ pub async fn lead<W: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// The claim of a call that another worker was doing, once it is this one's.
+/// The claim of a call that another worker performed, once this worker has taken it over.
 pub(crate) type ClaimSlot = Arc<Mutex<Option<Claim>>>;
 
-/// Waits until another worker has answered, and answers as it has; does the call where that one failed or is gone.
+/// Waits for another worker's response and returns it. If that worker failed or is gone, this worker performs the call.
 async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
     call: Call,
     ticket: Option<Box<Ticket>>,
@@ -91,7 +92,7 @@ async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Answers as another worker has, or says why it cannot.
+/// Returns another worker's response, or an error that says why there is none.
 fn repeat_elsewhere(call: Call, ruling: Ruling, body: &Bytes) {
     let mut settlement = call.settlement;
     note_request(&mut settlement, body);
@@ -107,7 +108,7 @@ fn repeat_elsewhere(call: Call, ruling: Ruling, body: &Bytes) {
     }
 }
 
-/// The part of a request among those of its idempotency key.
+/// The role of a request among those with its idempotency key.
 #[derive(Debug)]
 pub enum Part {
     Alone,
@@ -117,20 +118,21 @@ pub enum Part {
 }
 
 impl Part {
-    /// `body`: what tells the request from others under its key.
+    /// `body` distinguishes the request from others under its key.
     pub fn of(shared: &Shared, exchange: &Exchange, admission: &Admission, body: &[u8]) -> Self {
         let Some(key) = &admission.idempotency_key else { return Self::Alone };
         let name = Name { principal: admission.principal.to_header(), key: key.clone() };
         let model = admission.route_model.as_deref().unwrap_or_default();
         let pin = admission.pin.as_deref().unwrap_or_default();
         let progress = if admission.wants_progress { "progress" } else { "" };
-        // In Gemini's dialect the model is the address's tail, and the query says how the stream is told.
+        // In Gemini's dialect the end of the path is the model, and the query selects the stream's format.
         let framing = if admission.reads_list { "list" } else { "" };
         let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
         let digest = fairlead_cache::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
         let is_shared = shared.peers.is_some() && admission.is_key_declared;
         let ticket = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
-        // An id that a proxy gives to every request of one page is not a key: another body under it is another request.
+        // A proxy may give one id to all requests of a page. Such an id is not a key: another body under it is a
+        // different request.
         let name = if admission.is_key_declared {
             name
         } else {
@@ -144,7 +146,7 @@ impl Part {
     }
 }
 
-/// Gives the answer of the request that this one repeats.
+/// Returns the response of the request that this one repeats.
 pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body: &Bytes) {
     let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
     note_request(settlement, body);
@@ -168,7 +170,7 @@ pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body
     }
 }
 
-/// Notes for the record what a repeated request asks for: it is not read otherwise.
+/// Records what a repeated request asks for, because it is not parsed otherwise.
 fn note_request(settlement: &mut Settlement, body: &Bytes) {
     if let Ok(parsed) = read::request(&settlement.admission, body) {
         settlement.model = Some(model::shown_name(&settlement.shared.live.load(), &parsed.model));

@@ -1,4 +1,4 @@
-//! The kinds of call, as the phases see them: how one target is asked, and what its answer is.
+//! The kinds of call as the phases use them: how a request is sent to a target, and what the response is.
 
 use crate::call::context::Call;
 use crate::call::plain;
@@ -7,28 +7,30 @@ use crate::upstream::failure::AttemptFailure;
 use bytes::Bytes;
 use std::future::Future;
 
-/// A kind of call: how one target is asked, and what is done with its answer.
+/// A kind of call: how a request is sent to a target, and how its response is handled.
 pub trait CallKind: Sync {
-    /// Asks one target, and passes on what is not given whole. An error means that the caller has nothing of the answer.
+    /// Sends the request to one target and relays the response unless it is returned whole. An error means that the
+    /// caller received nothing of it.
     fn ask(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, AttemptFailure>> + Send;
 
-    /// Whether the answer is passed on as it comes: then each kind holds its beginning to the combo's deadlines by itself.
+    /// Whether the response is relayed as it arrives. If so, the kind itself applies the combo's time limits to the
+    /// start of the response.
     fn is_stream(&self) -> bool {
         false
     }
 
-    /// Keeps the answer as the caller was told it, where the caller asked for that. `false`: it asked and the answer is not kept.
+    /// Stores the response as sent to the caller, if the caller requested that. Returns `false` if storing failed.
     fn store(&self, _call: &Call, _answer: Option<&Bytes>) -> impl Future<Output = bool> + Send {
         std::future::ready(true)
     }
 }
 
-/// The answer of a target that serves a call.
+/// The response of a target that serves a call.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each stream")]
 pub enum Reply {
-    /// A whole answer, not yet given.
+    /// A complete response that was not sent to the caller yet.
     Whole(plain::Answer),
-    /// A stream that was passed on, but for its last bytes.
+    /// A stream that was relayed except for its last bytes.
     Stream(FinishedStream),
 }

@@ -1,15 +1,29 @@
 //! One call, from its body to its record: admit, choose, attempt, relay, settle (docs/explanation/planes.md).
 //!
-//! Read [`context`] first: the [`context::Call`] that goes through all phases. Then the phases: [`admit`] (the call begins, or
-//! follows another by `idempotency` on a recording of `coalesce`; [`ticket`] names what is to be done once), [`choose`] (model, key, room), [`attempt`] (the targets one
-//! after the other; [`failover`] says which failures go on, [`deadline`] how long each may take, [`rounds`] whether all are tried again, [`hedge`] lets two of them race), [`relay`] (bytes to the caller, behind a [`head`]) and
-//! [`settle`] (what is learnt of who served, answers, refusals, the record).
+//! Read [`context`] first: its [`context::Call`] passes through all phases.
 //!
-//! The kinds of call ([`kind`]): [`conversation`] (taken in by [`read`], with an earlier response before it where it goes on from one, shaped by its combo in [`combo_body`], made shorter by [`compression`], held to the model's window by [`window`], said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
-//! [`conversation_stream`]; [`stages`] are calls that come first, [`handover`] is the note of a session that moves, [`reasoning`] is what was thought before tools, [`progress`] are events
-//! between those of the answer; [`stream`] relays every stream, [`stream_error`] is how a failure is said in it, [`stream_judge`] holds one to the rules of its combo) and [`passthrough`] (only the model changes; [`passthrough_stream`] are its streams,
-//! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). [`ollama`] is a conversation in Ollama's words, told at both of its ends. Beside them [`count`] (a request's tokens),
-//! [`searches`] and [`videos`] (work of control that is paid for; [`video_form`] is a form that asks for one), [`shadow`] (calls for comparison alone) and [`simulate`] (a decision without a call). [`guardrails`] judge what is said both ways, [`chaos`] gives faults on purpose, [`usage_command`] answers a key that asks what it has left.
+//! Phases:
+//! - [`admit`]: the call starts, or follows another one through `idempotency` and a recording of `coalesce`; [`ticket`]
+//!   names requests that must run once
+//! - [`choose`]: model, key and capacity
+//! - [`attempt`]: tries the targets in order, with [`failover`], [`deadline`], [`rounds`] and [`hedge`]
+//! - [`relay`]: sends the response to the caller, after a [`head`]
+//! - [`settle`]: updates health and statistics, sends responses and errors, writes the record
+//!
+//! Kinds of call ([`kind`]):
+//! - [`conversation`]: parsed by [`read`], changed by [`combo_body`], [`compression`] and [`window`], translated by
+//!   [`translation`], and answered by [`plain`] or [`conversation_stream`]. [`stages`] and [`handover`] make calls that
+//!   come first, [`reasoning`] stores reasoning for later turns, [`progress`] adds events to a stream. [`stream`]
+//!   relays every stream, with [`stream_error`] and [`stream_judge`].
+//! - [`passthrough`] and [`passthrough_stream`]: only the model changes; [`endpoints`] is the table of these calls,
+//!   [`counting`] their units
+//! - [`ollama`]: a conversation or embeddings in Ollama's API
+//! - [`count`]: counts the tokens of a request
+//! - [`searches`], [`videos`] and [`video_form`]: paid work that control performs
+//! - [`shadow`]: calls for comparison only; [`simulate`]: a decision without a call
+//!
+//! [`guardrails`] check requests and responses, [`chaos`] injects faults, and [`usage_command`] answers a key's
+//! question about its usage.
 
 pub mod admit;
 pub mod attempt;

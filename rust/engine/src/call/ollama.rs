@@ -1,5 +1,6 @@
-//! A conversation or embeddings in Ollama's API. A request becomes a chat completion or an embeddings request before it is a call:
-//! the same rules and the same cache apply. The call's answer is written in Ollama's form on its way to the caller.
+//! Conversations and embeddings in Ollama's API. A request is converted to a chat completion or an embeddings request
+//! before it becomes a call, so the same rules and the same cache apply. The response is converted to Ollama's format
+//! on its way to the caller.
 //!
 //! ```text
 //! caller  --> request_in, embed  -->  the call
@@ -32,7 +33,7 @@ use std::time::Instant;
 const LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Nobody has to be woken: the task that waits for the call's answer polls it.
+/// No wake-up is needed: the task that waits for the call's response polls it.
 #[derive(Debug)]
 struct SilentWake;
 
@@ -40,23 +41,23 @@ impl Wake for SilentWake {
     fn wake(&self, _: u64) {}
 }
 
-/// Which of Ollama's calls a request makes.
+/// The kind of an Ollama request.
 #[derive(Debug, Clone, Copy)]
 pub enum OllamaWork {
     Talk(OllamaCall),
     Embed(EmbedCall),
 }
 
-/// How the answer is written.
+/// The format of the response.
 enum Form {
     Talk(AnswerForm),
     Embed(EmbedForm),
 }
 
-/// The way of the call's answer to its caller.
+/// Converts the call's response and sends it to the caller.
 struct AnswerRelay {
     shared: Arc<Shared>,
-    /// The exchange that the call answers to.
+    /// The exchange that receives the call's response.
     source: Arc<Exchange>,
     caller: Arc<Exchange>,
     form: Form,
@@ -64,7 +65,7 @@ struct AnswerRelay {
     began: Instant,
 }
 
-/// Serves one request. As with a completion, dropping the future is cancelling it.
+/// Serves one request. As with a completion, dropping the future cancels it.
 pub fn serve(shared: Arc<Shared>, whole: Box<Whole>, work: OllamaWork) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
@@ -102,7 +103,7 @@ fn is_listed(shared: &Shared, whole: &Whole, model: &str) -> bool {
     shared.live.load().lists.one(model, key.as_deref(), ListDialect::OpenAi).is_some()
 }
 
-/// Serves a call whose body is one of OpenAI's.
+/// Serves a call whose body is in OpenAI's format.
 async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, form: Form, body: Bytes) {
     let caller = Arc::clone(&whole.exchange);
     let source = Exchange::new(shared.next_id(), Arc::new(SilentWake));
@@ -116,14 +117,14 @@ async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, form: Form, body: Bytes
     };
     whole.exchange = source;
     whole.body = body;
-    // Its events would stand between lines that no client of Ollama's expects.
+    // Progress events would appear between lines, where Ollama's clients do not expect them.
     whole.admission.wants_progress = false;
     whole.admission.wants_cost = false;
-    // On the heap: moved as it is, all of its size would be copied again.
+    // Boxed, because moving it would copy its whole size again.
     let work = Box::pin(admit::serve(&shared, whole));
     tokio::select! {
         biased;
-        // Before the work is dropped: it settles by how its exchange ended.
+        // Comes before the work is dropped, because the work is settled by how its exchange ended.
         () = async {
             caller.gone().await;
             telling.source.cancel();
@@ -138,7 +139,7 @@ fn refuse_body(shared: &Arc<Shared>, whole: Whole, fault: &Error) {
     refuse(&mut settlement, Outcome::Refused, fault);
 }
 
-/// Answers who wants a model loaded: nothing has to be, but the model must be there.
+/// Responds to a request to load a model. Nothing is loaded, but the model must exist.
 fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads: bool, is_listed: bool) {
     let admission = &whole.admission;
     if !is_listed {
@@ -154,7 +155,7 @@ fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads:
     whole.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body));
 }
 
-/// Answers an embeddings request without a text.
+/// Responds to an embeddings request without a text.
 fn answer_empty(shared: &Shared, whole: &Whole, request: &EmbedRequest, is_listed: bool) {
     if !is_listed {
         return refuse_model(shared, whole, &request.form.model);
@@ -188,7 +189,7 @@ impl AnswerRelay {
         self.tell_whole(head, body);
     }
 
-    /// A whole answer; one that is an error is in Ollama's form already.
+    /// Sends a complete response. An error is in Ollama's format already.
     fn tell_whole(&self, mut head: Head, body: Bytes) {
         if !head.status.is_success() {
             return self.caller.answer(head, body);
@@ -219,17 +220,17 @@ impl AnswerRelay {
         }
     }
 
-    /// The next piece of the call's answer, once the caller has taken what was told before.
+    /// Returns the next part of the call's response once the caller has read the previous one.
     async fn next(&self) -> Piece {
         poll_fn(|cx| match self.caller.poll_room(cx) {
-            // Whoever watches for the caller's leaving ends this.
+            // The task that watches for the caller's disconnect ends this future.
             Poll::Pending | Poll::Ready(Room::ClientGone) => Poll::Pending,
             Poll::Ready(Room::Free) => self.source.poll_piece(cx),
         })
         .await
     }
 
-    /// The body of a whole answer; `None` where it stops short.
+    /// Collects the body of a complete response; `None` if it is truncated.
     async fn collect(&self) -> Option<Bytes> {
         let mut body = BytesMut::new();
         loop {

@@ -1,5 +1,5 @@
-//! A call that passes with only its model changed, from its body to its record. It passes the same gate as a conversation
-//! and fails over in the same way; its answer is one JSON object, a stream of events, or bytes.
+//! A passthrough call, which changes only the model, from its body to its record. It uses the same admission and
+//! failover as a conversation. Its response is one JSON object, an event stream, or bytes.
 
 use crate::call::attempt;
 use crate::call::chaos;
@@ -45,7 +45,7 @@ use std::time::{Duration, Instant};
 /// The body of the caller's request.
 enum CallerBody<'a> {
     Json(Bytes),
-    /// Asked for in these words, which the provider may not speak.
+    /// A request for embeddings in a form that the provider may not support.
     Embedding {
         form: embeddings::EmbeddingCall,
         body: Bytes,
@@ -57,7 +57,7 @@ enum CallerBody<'a> {
 }
 
 impl CallerBody<'_> {
-    /// The text by which a target is chosen, and the bytes that the record counts.
+    /// The text by which a target is chosen, and the number of bytes for the record.
     fn text(&self) -> (&[u8], u64) {
         match self {
             Self::Json(body) | Self::Embedding { body, .. } => (body, body.len() as u64),
@@ -65,7 +65,7 @@ impl CallerBody<'_> {
         }
     }
 
-    /// The body for this provider: the caller's bytes around its own name of the model.
+    /// Returns the body for a provider: the caller's bytes with the provider's name for the model.
     fn towards(&self, request: &ChatRequest, target: &Target, upstream_model: &str) -> Result<UpstreamBody, Error> {
         Ok(match self {
             Self::Json(body) => UpstreamBody::Json(rewrite(body, request, upstream_model)),
@@ -108,7 +108,7 @@ impl UpstreamBody {
     }
 }
 
-/// Serves one form. As with a conversation, dropping the future is cancelling it.
+/// Serves one form. As with a conversation, dropping the future cancels it.
 pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     whole.capture(shared);
     let Whole { exchange, admission, upload, in_flight, .. } = *whole;
@@ -119,7 +119,7 @@ pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output
         let Some(upload) = upload else { return };
         let stored = tokio::select! {
             biased;
-            () = exchange.gone() => return, // the settlement's drop says who left
+            () = exchange.gone() => return, // dropping the settlement records that the caller left
             stored = upload.stored() => stored,
         };
         match stored {
@@ -150,14 +150,14 @@ pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output
     }
 }
 
-/// For the record of a form that repeats another, here or at another worker, and is not read otherwise.
+/// Records the model of a form that repeats another one, here or at another worker, because it is not parsed otherwise.
 fn note_model(settlement: &mut Settlement, stored: &Stored) {
     let model = stored.form.field("model");
     settlement.model = model.map(|model| model::shown_name(&settlement.shared.live.load(), model));
 }
 
-/// The form's part among those of its idempotency key: a form is the same as another with the same parts, whatever stands between
-/// them.
+/// The form's role among those with its idempotency key. Forms with the same parts are equal, whatever is between the
+/// parts.
 async fn part_of(settlement: &Settlement, stored: &Stored) -> Part {
     if settlement.admission.idempotency_key.is_none() {
         return Part::Alone;
@@ -179,7 +179,7 @@ async fn run_form(mut call: Call, stored: &Stored) {
     let texts = parts.flat_map(|part| [part.value.as_deref(), part.file_name.as_deref()]).flatten();
     let judged = guardrails::judge_form(texts, guardrails.request, &mut settlement.guardrail_findings);
     drop(live);
-    // Only what is text counts as input that a model reads by the token.
+    // Only text counts as input that a model reads token by token.
     settlement.bytes_request =
         stored.form.parts.iter().filter_map(|part| part.value.as_ref()).map(|text| text.len() as u64).sum();
     match judged.and_then(|()| read_form(stored, endpoint)) {
@@ -192,7 +192,7 @@ async fn run_form(mut call: Call, stored: &Stored) {
     }
 }
 
-/// Reads the call from a form, with the content type that the form goes on under.
+/// Parses the call from a form. The content type is the one to send.
 fn read_form(stored: &Stored, endpoint: &Endpoint) -> Result<(ChatRequest, HeaderValue), Error> {
     let missing =
         |name: &'static str| Error::client(ErrorKind::InvalidRequest, format!("`{name}` is required.")).about(name);
@@ -202,7 +202,7 @@ fn read_form(stored: &Stored, endpoint: &Endpoint) -> Result<(ChatRequest, Heade
         return Err(missing(endpoint.needs.member));
     }
     let stream = endpoint.may_stream && form.field("stream").is_some_and(|text| matches!(text, "true" | "True" | "1"));
-    // What is reserved is reserved for so many.
+    // The reservation covers this number of results.
     let choices = match form.field("n").filter(|text| !text.is_empty()).map(str::parse::<u64>) {
         None => 1,
         Some(Ok(choices)) => choices.max(1),
@@ -211,13 +211,13 @@ fn read_form(stored: &Stored, endpoint: &Endpoint) -> Result<(ChatRequest, Heade
         }
     };
     let parsed = named::of_form(model, stream, choices)?;
-    // The body goes out as it came, so its boundary is the caller's; the body begins with it.
+    // The body is sent unchanged, so the boundary must be the caller's; the body starts with it.
     let content_type =
         stored.content_type().map_err(|_| Error::client(ErrorKind::InvalidRequest, "The boundary is no header."))?;
     Ok((parsed, content_type))
 }
 
-/// Runs one call in JSON, admitted and deduplicated before.
+/// Runs one JSON call that has been admitted and deduplicated.
 pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
     let endpoint = endpoints::of(kind);
     let live = call.settlement.shared.live.load_full();
@@ -229,7 +229,7 @@ pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
     let body = if kind == Relayed::Compact {
         match whole_conversation(&mut call, &body).await {
             Ok(Some(whole)) => whole,
-            // The caller has left; the settlement's drop says so.
+            // The caller has left; dropping the settlement records it.
             Ok(None) => return,
             Err(fault) => return call.refuse(&fault),
         }
@@ -257,7 +257,8 @@ pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
     }
 }
 
-/// The request with what it goes on from in its place: the gateway keeps it, not the provider. `None`: the caller left.
+/// Adds the stored earlier turns to the request, because the gateway stores them and not the provider. Returns `None`
+/// if the caller left.
 async fn whole_conversation(call: &mut Call, body: &Bytes) -> Result<Option<Bytes>, Error> {
     let request = translate::read(Dialect::OpenaiResponses, body)?;
     let live = call.settlement.shared.live.load_full();
@@ -268,7 +269,7 @@ async fn whole_conversation(call: &mut Call, body: &Bytes) -> Result<Option<Byte
     })
 }
 
-/// From the targets that may serve the call to its record.
+/// Runs a call from the choice of its targets to its record.
 async fn serve(
     mut call: Call,
     endpoint: &'static Endpoint,
@@ -292,7 +293,7 @@ async fn serve(
     let (text, bytes_request) = body.text();
     let choose = || choose_for_endpoint(&live, settlement, &request, text);
     let choice = limits::ask_until_known(&shared, choose).await;
-    // Nothing came of it yet.
+    // Nothing has been used yet.
     settlement.set_units(Units::default());
     settlement.bytes_request = bytes_request;
     match choice {
@@ -314,30 +315,30 @@ async fn serve(
     };
     tokio::select! {
         biased;
-        () = exchange.gone() => {} // the settlement's drop says who left
+        () = exchange.gone() => {} // dropping the settlement records that the caller left
         () = serving => {}
     }
 }
 
-/// A call whose body goes on with only its model changed.
+/// A call whose body is sent with only its model changed.
 struct Passthrough<'a> {
     endpoint: &'static Endpoint,
     request: ChatRequest,
     body: CallerBody<'a>,
-    /// The units beside tokens that are assumed where the provider does not say.
+    /// The assumed units other than tokens, if the provider does not report them.
     likely: Units,
 }
 
 impl CallKind for Passthrough<'_> {
     fn is_stream(&self) -> bool {
-        // What it comes to is known with the head.
+        // The response type is known only with the head.
         true
     }
 
     async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
         let upstream_model = call.choice.upstream_model(at);
-        // The caller's to mend, unless another connection can be told.
+        // The caller has to fix this request, unless another connection supports it.
         let body = self.body.towards(&self.request, &target, upstream_model);
         let body = body.map_err(|fault| AttemptFailure {
             blames_connection: false,
@@ -375,7 +376,7 @@ impl Passthrough<'_> {
         settlement.set_units(self.likely);
         let content_type = response.headers().get(header::CONTENT_TYPE).cloned();
         let is_json = content_type.as_ref().is_some_and(plain::is_json);
-        // Speech is asked for as events by another member, `stream_format`.
+        // Speech is requested as events by a different member, `stream_format`.
         let may_be_events = self.request.stream || (endpoint.may_stream && endpoint.response == ResponseKind::Bytes);
         if may_be_events && content_type.as_ref().is_some_and(is_event_stream) {
             return relay(call, target, EventStream::default(), EVENT_STREAM, response).await.map(Reply::Stream);
@@ -389,7 +390,7 @@ impl Passthrough<'_> {
             ResponseKind::JsonOrText(_)
                 if !settlement.answer_guardrails.is_off() && content_type.as_ref().is_some_and(is_plain_text) =>
             {
-                // Guardrails judge it whole.
+                // Guardrails check it as a whole.
                 settlement.first_byte = Some(Instant::now());
                 let body = read_body(&shared, target, response.into_body()).await?;
                 Ok(Reply::Whole(plain::Answer { text_type: content_type, ..body.into() }))
@@ -403,7 +404,8 @@ impl Passthrough<'_> {
         }
     }
 
-    /// A whole answer for the caller, with its usage noted. A 200 that tells an error or is no answer is a failure.
+    /// Returns a complete response for the caller and records its usage. A 200 with an error or without a response in
+    /// its body is a failure.
     fn read_answer(
         &self,
         settlement: &mut Settlement,
@@ -465,7 +467,7 @@ fn essence(value: &HeaderValue) -> &[u8] {
     value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
-/// Transcripts also come as text or as subtitles.
+/// Transcripts may also be plain text or subtitles.
 fn is_plain_text(value: &HeaderValue) -> bool {
     let essence = essence(value).to_ascii_lowercase();
     matches!(
@@ -480,7 +482,7 @@ fn is_media(value: &HeaderValue) -> bool {
 }
 
 impl Stored {
-    /// The type of the body as it came: its boundary is what it begins with.
+    /// Returns the content type of the stored body, with the boundary that the body starts with.
     fn content_type(&self) -> Result<HeaderValue, header::InvalidHeaderValue> {
         HeaderValue::from_str(&format!("multipart/form-data; boundary=\"{}\"", self.boundary))
     }

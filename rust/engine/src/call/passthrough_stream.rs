@@ -1,5 +1,5 @@
-//! The kinds of stream that pass as the provider wrote them: typed events, which are followed to their end, and bytes such as
-//! sound, of which only their coming is known.
+//! Streams that are relayed as the provider wrote them: typed events, which are parsed to find their end, and bytes
+//! such as audio, which are not parsed.
 
 use crate::call::guardrails::StreamFilter;
 use crate::call::stream::StreamKind;
@@ -14,7 +14,7 @@ use fairlead_dialect::openai::metered::Meter;
 use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
 use fairlead_dialect::Pieces;
 
-/// Typed events: pictures, transcripts, speech as events, text completions.
+/// Typed events: images, transcripts, speech as events, text completions.
 #[derive(Debug, Default)]
 pub struct EventStream {
     meter: Meter,
@@ -41,7 +41,7 @@ impl StreamKind for EventStream {
         settlement.set_units(units);
         let has_answered = self.meter.has_answered();
         settlement.note_events(chunk, has_answered, ToldUsage { usage: self.meter.usage(), is_of_prompt: false });
-        // Comments before the answer are the provider's own, and do not make it begin.
+        // Comments before the response are the provider's own and do not count as its start.
         let pieces = if has_answered || passed.done { passed.pieces } else { Pieces::new() };
         StreamPiece { pieces, first_token: has_answered && !had_answered, has_said: true, done: passed.done }
     }
@@ -63,14 +63,14 @@ impl StreamKind for EventStream {
             outcome: outcome(ending.error.is_some()),
             usage: ending.usage,
             error: ending.error,
-            // Whatever it says, it is a failure of the provider: such streams begin once the request was accepted.
+            // Any error here is a failure of the provider, because such streams start after the request was accepted.
             upstream_error: ending.reported.map(|reported| UpstreamError::of_text(&reported.message)),
             response: None,
         }
     }
 }
 
-/// Bytes that are passed as they come, and not looked into.
+/// Bytes that are relayed as they arrive, without inspection.
 #[derive(Debug, Default)]
 pub struct ByteStream {
     has_begun: bool,

@@ -1,4 +1,4 @@
-//! A plain answer: read whole within bounds, looked into for usage, passed on byte for byte with what it cost.
+//! A plain response: buffered up to a limit, inspected for usage, and sent unchanged with its cost.
 
 use crate::call::guardrails;
 use crate::call::head;
@@ -19,16 +19,16 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use std::time::{Duration, Instant};
 
-/// The largest plain answer that is held in memory.
+/// The largest plain response that is buffered.
 const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 
-/// A provider's whole answer.
+/// A provider's complete response.
 #[derive(Debug)]
 pub struct Answer {
     pub body: Bytes,
-    /// The type of an answer that is text and nothing else, such as a transcript; `None` for JSON.
+    /// The content type of a plain text response, such as a transcript; `None` for JSON.
     pub text_type: Option<HeaderValue>,
-    /// Thoughts before calls of tools, where the provider wants them back.
+    /// Reasoning before tool calls, for providers that expect it back.
     pub thought: Option<Thought>,
 }
 
@@ -38,7 +38,7 @@ impl From<Bytes> for Answer {
     }
 }
 
-/// Reads the answer. A 200 whose body tells an error or is no answer is a failure.
+/// Reads the response. A 200 with an error or without a response in its body is a failure.
 pub async fn read(
     target: &Target,
     response: Response<Incoming>,
@@ -51,7 +51,7 @@ pub async fn read(
     Ok(answer)
 }
 
-/// Reads an answer and its usage, without noting either in a record.
+/// Reads a response and its usage without recording them.
 pub async fn take(
     target: &Target,
     response: Response<Incoming>,
@@ -67,7 +67,7 @@ pub async fn take(
     Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
 }
 
-/// Reads a body whole, within bounds.
+/// Buffers a whole body up to a limit.
 pub async fn read_body(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
     if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
         return Err(too_large());
@@ -90,7 +90,7 @@ pub async fn read_body(mut body: Incoming, idle: Duration) -> Result<Bytes, Erro
         if first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len() > MAX_ANSWER_BYTES {
             return Err(too_large());
         }
-        // One frame is the common case and is passed on as it is.
+        // A single frame is the common case and is returned without a copy.
         match &first {
             None => first = Some(data),
             Some(head) => {
@@ -106,7 +106,7 @@ pub async fn read_body(mut body: Incoming, idle: Duration) -> Result<Bytes, Erro
     Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
 }
 
-/// The answer for the caller, with what it cost where it is JSON; an error where a guardrail withholds it.
+/// Prepares the response for the caller, with its cost if it is JSON; an error if a guardrail withholds it.
 pub fn answer(
     settlement: &mut Settlement,
     target: &Target,

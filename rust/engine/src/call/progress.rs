@@ -1,8 +1,8 @@
-//! Progress events, which a caller asks for with `X-Gateway-Progress: true`: how much of a stream came so far, every two
-//! seconds while it comes, and once more before its terminal event.
+//! Progress events, which a caller requests with `X-Gateway-Progress: true`. They report the size of the stream so far:
+//! every two seconds and once before the terminal event.
 //!
-//! They are events of their own name, `progress`, so readers that go by names pass over them. In the chat form they also have
-//! an empty `choices`, as the usage chunk of that form has, for readers that take every event for a chunk.
+//! Their event name is `progress`, so clients that select events by name ignore them. In the chat dialect they also
+//! have an empty `choices`, like that dialect's usage chunk, for clients that parse every event as a chunk.
 
 use bytes::Bytes;
 use fairlead_core::Dialect;
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 pub const EVERY: Duration = Duration::from_secs(2);
 
-/// Progress events of one stream, put between the events of its answer.
+/// The progress events of one stream, inserted between the events of its response.
 #[derive(Debug)]
 pub struct Progress {
     caller: Dialect,
     began: Instant,
     written: Instant,
     tokens: u64,
-    /// The last byte that passed, so that a line is known by its beginning across pieces.
+    /// The last byte sent, to recognize the start of a line across pieces.
     last: u8,
 }
 
@@ -28,8 +28,8 @@ impl Progress {
         Self { caller, began, written: Instant::now(), tokens: 0, last: b'\n' }
     }
 
-    /// Adds an event to bytes for the caller, if one is due: after them, or before the stream's terminal event when it is
-    /// `done`. `is_between` says whether an event may be put there.
+    /// Adds a due event to bytes for the caller: after them, or before the terminal event if the stream is `done`.
+    /// `is_between` says whether an event can be inserted there.
     pub fn pass(&mut self, mut out: Pieces, done: bool, is_between: bool, now: Instant) -> Pieces {
         self.count(&out);
         if done {
@@ -41,7 +41,7 @@ impl Progress {
         out
     }
 
-    /// Counts what goes to the caller: each line of data for one token, as such events have one.
+    /// Counts each line of data as one token.
     fn count(&mut self, pieces: &Pieces) {
         for piece in pieces {
             let starts = u64::from(self.last == b'\n' && piece.starts_with(b"data:"));
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// The event that is due, if it is. Call it between two events of the stream.
+    /// Returns the event if it is due. Call this between two events of the stream.
     fn due(&mut self, now: Instant) -> Option<Bytes> {
         if now.duration_since(self.written) < EVERY {
             return None;
@@ -59,8 +59,8 @@ impl Progress {
         Some(self.event(now, false))
     }
 
-    /// Puts the last event before the stream's terminal one, the last in `pieces`; where that did not begin in them, there is
-    /// none.
+    /// Inserts the last progress event before the stream's terminal event at the end of `pieces`. If the terminal event
+    /// does not start in them, no event is inserted.
     fn finish(&mut self, pieces: &Pieces, is_between_events: bool) -> Pieces {
         let whole = Bytes::from(pieces.concat());
         let body = whole.trim_ascii_end();
@@ -72,7 +72,7 @@ impl Progress {
                 None => return Pieces::from_iter([whole]),
             },
         };
-        // The terminal event of the chat form is no token.
+        // The terminal event of the chat dialect is not a token.
         let is_done = u64::from(whole[start..].starts_with(b"data: [DONE]"));
         self.tokens = self.tokens.saturating_sub(is_done);
         let event = self.event(Instant::now(), true);

@@ -1,5 +1,5 @@
-//! Read: the body of a conversation as it may go on, and what it asks for. Guardrails judge it, what it goes on from comes before it,
-//! and the operator's words and budgets are put into it.
+//! Parses the body of a conversation and prepares it: guardrails check it, stored earlier turns are added, and the
+//! operator's instructions and budgets are applied.
 
 use crate::active_config::Live;
 use crate::call::choose::admit_model;
@@ -19,18 +19,18 @@ use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::{translate, Place};
 use std::sync::Arc;
 
-/// A conversation as its caller sent it and as it goes on.
+/// A conversation as sent by its caller and as sent to providers.
 #[derive(Debug)]
 pub struct ReadConversation {
-    /// The caller's own body, as guardrails leave it.
+    /// The caller's body after guardrails.
     pub body: Bytes,
-    /// The body with what it goes on from before it, and with what the operator adds.
+    /// The body with stored earlier turns and the operator's additions.
     pub sent: Bytes,
-    /// The request that was read from `sent`.
+    /// The request that was parsed from `sent`.
     pub request: ChatRequest,
 }
 
-/// Reads a conversation. `None`: the caller left.
+/// Parses a conversation. Returns `None` if the caller left.
 pub async fn conversation(
     settlement: &mut Settlement,
     live: &Live,
@@ -55,7 +55,7 @@ pub async fn conversation(
     Ok(Some(ReadConversation { body, sent, request }))
 }
 
-/// Reads what a body of this caller asks for.
+/// Parses the request of this caller's body.
 pub fn request(admission: &Admission, body: &Bytes) -> Result<ChatRequest, Error> {
     if let Some(needs) = endpoints::needs(admission.route) {
         return named::read(body, needs).map(|(request, _)| request);
@@ -68,12 +68,12 @@ pub fn request(admission: &Admission, body: &Bytes) -> Result<ChatRequest, Error
     translate::read_at(admission.dialect, body, place)
 }
 
-/// Reads a body again that was changed since `before` was read of it.
+/// Parses a body again that was changed since `before` was parsed.
 pub fn again(admission: &Admission, body: &Bytes, before: ChatRequest) -> Result<ChatRequest, Error> {
     Ok(request(admission, body)?.going_on_from(before))
 }
 
-/// The body with the operator's words and budgets in it; `None` where nothing is changed.
+/// Returns the body with the operator's instructions and budgets; `None` if nothing changes.
 fn with_settings(live: &Live, admission: &Admission, body: &Bytes) -> Option<Bytes> {
     let settings = &live.snapshot.context;
     if (settings.system_prompt.is_empty() && settings.thinking == ThinkingBudget::Passthrough)
@@ -86,17 +86,17 @@ fn with_settings(live: &Live, admission: &Admission, body: &Bytes) -> Option<Byt
     prompted.map(Bytes::from).or(thought)
 }
 
-/// The outcome of looking for the earlier response that a request goes on from, which the gateway keeps and not the provider.
+/// The result of looking up the stored response that a request continues. The gateway stores it, not the provider.
 #[derive(Debug)]
 pub enum Recall {
-    /// The request goes on from nothing.
+    /// The request does not continue a response.
     Nothing,
-    /// The whole conversation, as a body of the request's dialect.
+    /// The whole conversation in the request's dialect.
     Body(Bytes),
     CallerLeft,
 }
 
-/// The body with what it goes on from and the files that it names; `None` where it has neither.
+/// Returns the body with earlier turns and referenced files; `None` if it has neither.
 async fn whole(
     shared: &Shared,
     admission: &Admission,
@@ -108,7 +108,7 @@ async fn whole(
     Ok(filled.or(recalled))
 }
 
-/// Puts what the request goes on from in its place, and the files that it names.
+/// Adds the earlier turns and the referenced files to the request.
 pub async fn recall(
     live: &Live,
     settlement: &mut Settlement,
@@ -122,7 +122,7 @@ pub async fn recall(
         recalled = whole(&shared, &settlement.admission, body, request) => recalled?,
     };
     match recalled {
-        // It may be of a day when less was redacted.
+        // The guardrails may have been less strict when it was stored.
         Some(recalled) => guardrails::admit(live, settlement, &recalled).map(Recall::Body),
         None => Ok(Recall::Nothing),
     }

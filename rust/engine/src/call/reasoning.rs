@@ -1,5 +1,5 @@
-//! Thoughts of models before they called tools: heard in answers of connections that want them back, for the requests that go to
-//! them ([`crate::call::translation`] puts them in). See `fairlead_cache::reasoning`.
+//! Stores reasoning that models return before tool calls, for connections that require it in later requests
+//! ([`crate::call::translation`] adds it to them). See `fairlead_cache::reasoning`.
 
 use crate::clock;
 use crate::gate::request::Admission;
@@ -13,15 +13,15 @@ use fairlead_dialect::openai::reasoning::{of_answer, Listener, Thought};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-/// The most entries in one listing.
+/// The maximum number of entries in one listing.
 const MAX_LISTED: usize = 20_000;
 
-/// Whether this connection refuses calls of tools without the thoughts before them.
+/// Whether this connection rejects tool calls in a conversation without the reasoning that preceded them.
 pub fn is_wanted(target: &Target) -> bool {
     target.connection.replays_reasoning && target.connection.dialect == Dialect::Openai
 }
 
-/// The thoughts in a whole answer of the provider's.
+/// Extracts the reasoning from a provider's complete response.
 pub fn thought_of_answer(target: &Target, body: &[u8]) -> Option<Thought> {
     if is_wanted(target) {
         of_answer(body)
@@ -30,12 +30,12 @@ pub fn thought_of_answer(target: &Target, body: &[u8]) -> Option<Thought> {
     }
 }
 
-/// Listens to a stream of this connection.
+/// Starts to collect reasoning from a stream of this connection.
 pub fn listen(target: &Target) -> Option<Listener> {
     is_wanted(target).then(Listener::default)
 }
 
-/// Keeps what was thought in an answer that its caller is told.
+/// Stores the reasoning of a response that is sent to the caller.
 pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) {
     let Some(thought) = thought else { return };
     let principal = owner(&settlement.admission);
@@ -43,7 +43,7 @@ pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) 
     let model = settlement.model.as_deref().unwrap_or_default();
     let origin = Origin { principal: &principal, provider, model, is_elsewhere: false };
     settlement.shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
-    // Of a key that is not logged nothing leaves its worker.
+    // The reasoning of a key without a log does not leave its worker.
     let is_private = settlement.admission.principal.key().is_some_and(|key| key.no_log);
     if settlement.shared.peers.is_some() && !is_private && thought.text.len() <= MAX_TEXT_BYTES {
         let (provider, model) = (provider.to_owned(), model.to_owned());
@@ -52,7 +52,7 @@ pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) 
     }
 }
 
-/// What control says with its commands about thoughts.
+/// The arguments of control's commands about reasoning.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Listing {
@@ -66,7 +66,7 @@ impl Listing {
     }
 }
 
-/// The command `reasoning.list` of control. The errors are for people.
+/// Runs control's command `reasoning.list`. Errors are for people.
 pub fn list(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     let Listing { filter, limit } = Listing::read(args)?;
     let entries = shared.reasoning.list(&filter, now());
@@ -74,7 +74,7 @@ pub fn list(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     Ok(json!({"stats": shared.reasoning.stats(now()), "total": entries.len(), "entries": shown}))
 }
 
-/// The command `reasoning.delete` of control: here, and at the other workers of the store.
+/// Runs control's command `reasoning.delete`, here and at the other workers of the store.
 pub async fn forget(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     let filter = Listing::read(args)?.filter;
     let removed = shared.reasoning.forget(&filter);
@@ -82,7 +82,7 @@ pub async fn forget(shared: &Shared, args: &str) -> Result<Value, &'static str> 
     Ok(json!({"removed": removed}))
 }
 
-/// Whose thoughts they are.
+/// The owner of stored reasoning.
 pub fn owner(admission: &Admission) -> String {
     let id = admission.principal.key().map_or("", |key| key.id.as_str());
     format!("{}:{id}", admission.principal.kind())

@@ -1,5 +1,5 @@
-//! Relay: what every answer that is passed on as it comes has in common, whatever is in it: the head before the first bytes,
-//! comments while nothing comes, guardrails on the way, and one end.
+//! Code that all relayed streams share, whatever their content: the head before the first bytes, comments during
+//! silence, guardrails, and the end of the stream.
 
 use crate::call::guardrails::StreamFilter;
 use crate::call::head;
@@ -20,44 +20,44 @@ use std::time::Duration;
 pub const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// How long the end of a provider's body is waited for after its last event, to keep the connection.
+/// How long to wait for the end of a provider's body after its last event, so that the connection can be reused.
 const TAIL_DEADLINE: Duration = Duration::from_millis(500);
 
-/// A stream that came to an end after something was sent.
+/// A stream that ended after something was sent.
 #[derive(Debug)]
 pub struct FinishedStream {
     pub outcome: Outcome,
     pub error: Option<Error>,
-    /// The last bytes for the caller, to be sent once the record is written.
+    /// The last bytes for the caller, which are sent after the record is written.
     pub last: Pieces,
-    /// The whole response, where it is to be kept.
+    /// The complete response, if it will be stored.
     pub response: Option<Bytes>,
-    /// The rest of the provider's body after its last event, which is read so that the connection can be kept.
+    /// The rest of the provider's body after its last event, which is read so that the connection can be reused.
     pub tail: Option<Incoming>,
-    /// The stream is made of events, so that a comment may stand behind them.
+    /// The stream consists of events, so a comment may follow them.
     pub is_events: bool,
-    /// The caller's connection must be broken: the answer stops short and has no way to say so.
+    /// The response is incomplete and its format cannot express an error, so the caller's connection must be reset.
     pub is_cut: bool,
 }
 
 impl FinishedStream {
-    /// Reads the provider's body to its end, within bounds, so that the connection can be kept.
+    /// Reads the provider's body to its end within a time limit, so that the connection can be reused.
     pub async fn keep_connection(self) {
         let Some(mut body) = self.tail else { return };
         let drained = tokio::time::timeout(TAIL_DEADLINE, async { while let Some(Ok(_)) = body.frame().await {} });
-        // Read to its end or not, nothing more is owed to anybody.
+        // The result does not matter, because the caller has everything.
         let _late = drained.await;
     }
 }
 
-/// A comment for a caller whose stream has not begun, with the head before the first.
+/// Sends a comment to a caller whose stream has not started, with the head before the first comment.
 pub fn send_heartbeat(settlement: &mut Settlement, target: &Target) {
     let is_list = settlement.admission.reads_list;
     let comment = fairlead_dialect::stream::heartbeat(settlement.admission.dialect, is_list);
     send(settlement, target, 0, &stream_type(!is_list), Pieces::from_iter([comment]));
 }
 
-/// Sends bytes to the caller, with the head before the first of them. `fallbacks`: how many attempts failed before.
+/// Sends bytes to the caller, with the head before the first of them. `fallbacks` is the number of failed attempts.
 pub fn send(
     settlement: &mut Settlement,
     target: &Target,
@@ -82,12 +82,12 @@ pub fn send(
     settlement.exchange.start(Head { status: StatusCode::OK, headers }, pieces);
 }
 
-/// The bytes of all pieces.
+/// The total size of all pieces.
 pub fn size(pieces: &Pieces) -> u64 {
     pieces.iter().map(|piece| piece.len() as u64).sum()
 }
 
-/// Passes bytes through the guardrails; at the end, everything that they held back.
+/// Filters bytes through the guardrails. At the end this includes everything that they buffered.
 pub fn judged(
     filter: Option<&mut StreamFilter>,
     settlement: &mut Settlement,
@@ -105,8 +105,8 @@ pub fn judged(
     passed
 }
 
-/// Whether the caller is told of a fault inside its answer. Events that were read with the fault are told like those that were
-/// read before it: where a provider's bytes were cut on their way must not decide what a caller gets.
+/// Whether the caller receives an error inside its response. Events that were read together with the error are treated
+/// like earlier ones, because the result must not depend on how the provider's bytes were split.
 pub fn is_begun(settlement: &Settlement, last: &Pieces) -> bool {
     settlement.exchange.is_headed() || (settlement.first_byte.is_some() && !last.is_empty())
 }
@@ -121,7 +121,7 @@ pub fn is_event_stream(value: &HeaderValue) -> bool {
         .eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// The content type of a stream of a conversation: events, or one JSON list that grows.
+/// The content type of a conversation's stream: events, or one growing JSON list.
 pub fn stream_type(is_events: bool) -> HeaderValue {
     if is_events {
         EVENT_STREAM

@@ -1,5 +1,5 @@
-//! Rounds over the targets of a combo, once every one has failed: all of them again, after a pause, or after the first of them need not wait
-//! for its provider any more, as the operator says.
+//! Further rounds over the targets of a combo after all of them failed. A round starts after a pause, or when the first
+//! target's cooldown ends, as the operator configured.
 
 use crate::call::context::Call;
 use crate::clock;
@@ -8,7 +8,7 @@ use fairlead_core::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A provider that wants to be left alone for longer is not waited for.
+/// A longer cooldown is not waited for.
 const MAX_WAIT: Duration = Duration::from_secs(90);
 const MAX_WAITS: u32 = 5;
 
@@ -25,7 +25,7 @@ impl Rounds {
         Self { rules: call.choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules)), repeated: 0, waits: 0 }
     }
 
-    /// How long to wait before all targets are tried again; `None` where they are not.
+    /// Returns the wait before all targets are tried again; `None` if there is no further round.
     pub fn next(&mut self, call: &Call) -> Option<Duration> {
         let rules = Arc::clone(self.rules.as_ref()?);
         let wait = self.cooldown(&rules, call).or_else(|| self.repeat(&rules))?;
@@ -41,7 +41,8 @@ impl Rounds {
         Some(Duration::from_millis(rules.set_retry_delay_ms))
     }
 
-    /// Until the first target need not wait any more, where all were told to wait and for no longer than the operator allows.
+    /// Returns the time until the first target's cooldown ends. Applies if all targets reported a limit and the wait is
+    /// within the operator's maximum.
     fn cooldown(&mut self, rules: &Rules, call: &Call) -> Option<Duration> {
         let waits = |kind| matches!(kind, ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded);
         if self.waits >= MAX_WAITS || !call.failures.iter().all(|(_, failed)| waits(failed.error.kind)) {
@@ -56,7 +57,7 @@ impl Rounds {
     }
 }
 
-/// How long a target that rests for so long is waited for by a request of this age; `None`: not at all.
+/// Returns the time to wait for a target in cooldown, given the age of the request; `None` if it is not worth waiting.
 pub fn worth_waiting(rules: &Rules, age: Duration, rest_ms: u64) -> Option<Duration> {
     let wait = Duration::from_millis(rest_ms.max(1));
     let is_worth = rest_ms < u64::MAX / 2 && wait <= MAX_WAIT;

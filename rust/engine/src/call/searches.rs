@@ -1,9 +1,9 @@
-//! Searches of the web and videos as requests that are paid for: control does the work and tells who did it; the relay holds
-//! the request to the key's limits and settles it as every other call.
+//! Web searches and videos as paid requests. Control does the work and reports who did it. The relay checks the key's
+//! limits and settles the request like any other call.
 //!
-//! Once control is asked the provider may be paid whatever the caller does. So the call is a task of its own, which goes on
-//! when its caller leaves, until control's head is there, and the request is settled whether or not somebody listens. What
-//! bounds it: the requests that are in flight at once, control's deadline, and the gateway's shutdown, which waits for it.
+//! The provider may be paid as soon as control has the request, even if the caller leaves. So the call runs in a
+//! separate task that continues until control's response head arrives, and the request is always settled. The number of
+//! requests in flight, control's deadline and the shutdown of the gateway, which waits for the task, limit it.
 
 use crate::call::chaos;
 use crate::call::guardrails;
@@ -30,20 +30,20 @@ use serde::Deserialize;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Of control's answer; it stays between the planes.
+/// A header of control's response, for use between the planes only.
 const BILL: HeaderName = HeaderName::from_static("x-fairlead-bill");
 
 /// Who did the work.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Bill {
-    /// A search provider, and what one search costs there.
+    /// A search provider, and its price per search.
     Search { provider: String, usd_micros: u64 },
-    /// The connection at this place of the choice.
+    /// The index of the connection in the choice.
     Video { lane: usize },
 }
 
-/// Serves one such request. What is under way goes on when this is dropped.
+/// Serves one such request. Work in progress continues if this is dropped.
 pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
@@ -52,7 +52,8 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
     }
 }
 
-/// Reads what is asked for. A request that repeats another under its idempotency key gets that one's answer, and nobody is paid.
+/// Parses the request. A request that repeats another under its idempotency key receives that response, and nothing is
+/// paid.
 async fn read(shared: Arc<Shared>, mut whole: Box<Whole>) {
     whole.capture(&shared);
     if whole.admission.route.takes_parts() {
@@ -93,12 +94,13 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
         drop((in_flight, buffered));
     });
     if task.await.is_err() {
-        // The settlement has written its record as it was dropped, and the guard of the exchange tells the caller.
+        // The settlement wrote its record when it was dropped, and the guard of the exchange reports the error to the
+        // caller.
         tracing::error!("a paid call of control ended with a panic");
     }
 }
 
-/// Holds the request to guardrails and to the key's limits, before control is asked.
+/// Checks guardrails and the key's limits before control gets the request.
 fn admit(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<Option<Choice>, Error> {
     forward::check_body(body)?;
     guardrails::admit_paid(shared, settlement, body)?;
@@ -133,7 +135,7 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
         Ok(response) => response.into_parts(),
         Err(NoControlAnswer { error: fault, is_sent }) => {
             match choice.as_ref().filter(|_| is_sent) {
-                // A provider may be at work on it, and nobody will say: what it costs counts as spent.
+                // A provider may be working on it and will not report the result, so its cost counts as spent.
                 Some(choice) => serve_by(&mut settlement, choice, 0),
                 None => settlement.set_units(Units::default()),
             }
@@ -149,7 +151,7 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     head::add_findings(&settlement, &mut headers);
     head::add_fault(&settlement, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
-    // Written before the caller has the last byte: who looks at once, finds it.
+    // The record is written before the caller has the last byte, so that it is visible immediately.
     let is_whole = forward::copy(exchange, &mut body).await;
     settlement.status = parts.status.as_u16();
     let is_gone = !is_whole && exchange.is_cancelled();
@@ -162,7 +164,7 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     }
 }
 
-/// Who did the work and what it cost. Without a bill nobody did any.
+/// Records who did the work and what it cost. Without a bill nobody did any work.
 fn take_bill(settlement: &mut Settlement, choice: Option<&Choice>, headers: &HeaderMap) {
     let bill = headers.get(BILL).and_then(|bill| serde_json::from_slice::<Bill>(bill.as_bytes()).ok());
     match (bill, choice) {

@@ -1,5 +1,5 @@
-//! Settle: what ends a call. What is learnt of the target that served it or failed; an answer, a refusal or the failure of every
-//! attempt for the caller; and the record.
+//! The settle phase, which ends a call. It updates the state of the target that served the call or failed, sends a
+//! response or an error to the caller, and writes the record.
 
 use crate::call::context::Call;
 use crate::call::failover;
@@ -26,7 +26,8 @@ use http::StatusCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Refuses a request: in the caller's dialect, or, where comments of a stream went out already, in the stream.
+/// Refuses a request with an error in the caller's dialect. If comments of a stream were already sent, the error is
+/// part of the stream.
 pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
     if settlement.exchange.is_headed() {
         return end_with_error(settlement, outcome, fault, &ErrorText::from(fault));
@@ -40,7 +41,7 @@ pub fn refuse(settlement: &mut Settlement, outcome: Outcome, fault: &Error) {
     settlement.exchange.answer(head, body);
 }
 
-/// Tells a failure as the last event of a stream of which only comments went out.
+/// Sends a failure as the last event of a stream that contains only comments so far.
 fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, text: &ErrorText<'_>) {
     let bytes = terminal_error(settlement.admission.dialect, settlement.admission.reads_list, text);
     settlement.bytes_response += bytes.len() as u64;
@@ -48,9 +49,10 @@ fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, 
     settlement.exchange.end([bytes]);
 }
 
-/// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.
+/// Ends a call that a target has served: updates statistics, stores the response if requested, writes the record and
+/// sends the last bytes.
 ///
-/// `began`: when the target was asked, where that is not when the request came.
+/// `began` is the time of the request to the target, if it differs from the arrival of the caller's request.
 pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Reply, began: Option<Instant>) {
     let answer = match reply {
         Reply::Stream(stream) => return finish_stream(call, kind, at, stream, began).await,
@@ -61,12 +63,12 @@ pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Re
     give(call, kind, &target, answer).await;
 }
 
-/// Gives a whole answer of this target, kept first where the caller asked for that.
+/// Sends a target's complete response, which is stored first if the caller requested that.
 pub async fn give<K: CallKind>(call: &mut Call, kind: &K, target: &Target, answer: plain::Answer) {
     let fallbacks = call.fallbacks();
     let mut answer = plain::answer(&mut call.settlement, target, answer, fallbacks);
     if let Ok((head, body)) = &mut answer {
-        // As the caller is told it: what a guardrail took out is kept nowhere.
+        // Stored in the form that the caller receives, so redacted text is not stored.
         let is_stored = kind.store(call, Some(body)).await;
         responses::note_unstored(is_stored, &mut head.headers);
     }
@@ -83,13 +85,13 @@ async fn finish_stream<K: CallKind>(
     let error = stream.error.as_ref();
     record_answer(call, at, error, began);
     if error.is_none() {
-        // As the caller is told it; nothing of what a guardrail withholds.
+        // Stored in the form that the caller receives, without anything that a guardrail withholds.
         let response = stream.response.take();
         let response = response.and_then(|body| guardrails::judge_answer(&mut call.settlement, &body, false).ok());
         kind.store(call, response.as_ref()).await;
     }
     if stream.is_events && call.settlement.admission.wants_cost {
-        // What headers say of an answer that is given whole.
+        // The same information as in the headers of a complete response.
         let (usage, cost) = (call.settlement.total_usage(), call.settlement.cost());
         let (tokens_in, tokens_out, price) = (headers::TOKENS_IN, headers::TOKENS_OUT, headers::RESPONSE_COST);
         let (input, output, cost) = (usage.input, usage.output, cost.usd_text());
@@ -108,7 +110,7 @@ async fn finish_stream<K: CallKind>(
     stream.keep_connection().await;
 }
 
-/// Teaches what the answer of a target came to: its health, and the combo's memory.
+/// Updates the target's health and the combo's statistics with the result of a response.
 fn record_answer(call: &mut Call, at: usize, error: Option<&Error>, began: Option<Instant>) {
     let (target, settlement) = (&call.choice.targets[at], &mut call.settlement);
     let began = began.unwrap_or(settlement.admission.started);
@@ -128,17 +130,17 @@ fn record_answer(call: &mut Call, at: usize, error: Option<&Error>, began: Optio
 }
 
 impl Call {
-    /// Ends the call with a refusal by the gateway.
+    /// Ends the call with an error of the gateway.
     pub fn refuse(&mut self, fault: &Error) {
         self.end_refused(Outcome::Refused, fault);
     }
 
-    /// Ends the call with an error of the gateway, recorded with this outcome.
+    /// Ends the call with an error of the gateway and this outcome in the record.
     pub fn end_refused(&mut self, outcome: Outcome, fault: &Error) {
         refuse(&mut self.settlement, outcome, fault);
     }
 
-    /// Ends a call that failed before any of its targets was asked for the caller's answer.
+    /// Ends a call that failed before the caller's request was sent to any target.
     pub fn refuse_before_attempts(&mut self, fault: &Error) {
         let outcome = match fault.origin {
             _ if fault.kind == ErrorKind::Draining => Outcome::Drained,
@@ -148,7 +150,7 @@ impl Call {
         self.end_refused(outcome, fault);
     }
 
-    /// Gives a whole answer, or says why it is withheld.
+    /// Sends a complete response, or an error that says why it is withheld.
     pub fn give(&mut self, answer: Result<(Head, Bytes), Error>) {
         match answer {
             Ok((head, body)) => {
@@ -159,7 +161,7 @@ impl Call {
         }
     }
 
-    /// Notes what a target that has failed teaches: its health, the model's, the combo's memory.
+    /// Updates the health of the target and model, and the combo's statistics, after a failure.
     pub fn record_failure(&mut self, at: usize, failed: &AttemptFailure) {
         let (target, model) = (&self.choice.targets[at], self.choice.upstream_model(at));
         target.hold_against(model, failed);
@@ -173,14 +175,14 @@ impl Call {
         }
     }
 
-    /// Ends a call that no target has served: one error that says what every attempt came to.
+    /// Ends a call that no target has served, with one error that summarizes all attempts.
     pub fn fail(&mut self) {
         let mut failures = std::mem::take(&mut self.failures);
         let settlement = &mut self.settlement;
         let (summary, earlier) = (failover::summary(&self.choice, &failures), self.earlier_failures);
         let diagnostics = failover::diagnostics(&self.choice, &failures);
         if summary.is_some() {
-            // The error that the caller gets is the one that says most: a provider's failure rather than a model it does not have.
+            // Prefers the most informative error: a provider's failure rather than a missing model.
             if let Some(at) = failures.iter().rposition(|(_, failed)| failed.rejection.is_none()) {
                 let one = failures.remove(at);
                 failures.push(one);
@@ -199,13 +201,13 @@ impl Call {
             error = error.with_diagnostics(&diagnostics);
         }
         if matches!(error.kind, ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded) {
-            // What the provider said, or else how long the connection rests on its own.
+            // Uses the provider's retry delay, or else the connection's own cooldown.
             let model = settlement.upstream_model.as_deref().unwrap_or_default();
             let (_, rest_ms) = target.standing(model, clock::monotonic_ms());
             error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
         }
         if error.kind == ErrorKind::AccountsBusy {
-            // The first connection to have room again.
+            // Uses the first connection to have capacity again.
             let others = failures.iter().filter(|(_, one)| one.error.kind == ErrorKind::AccountsBusy);
             let waits = others.map(|(_, one)| one.error.retry_after_s).chain([error.retry_after_s]);
             error.retry_after_s = waits.flatten().min();
@@ -214,7 +216,7 @@ impl Call {
             let others: Vec<&str> = failures.iter().map(|(_, failed)| failed.error.kind.code()).collect();
             error.message = format!("{} Other connections failed before: {}.", error.message, others.join(", ")).into();
         }
-        // The provider's own words where the request is what is wrong with it; ours otherwise.
+        // Uses the provider's message if the request itself is wrong, and the gateway's message otherwise.
         let text = last.rejection.as_ref().map_or_else(|| ErrorText::from(&error), |one| one.text());
         if settlement.exchange.is_headed() {
             return end_with_error(settlement, outcome, &error, &text);
@@ -231,7 +233,7 @@ impl Call {
     }
 }
 
-/// Notes an attempt in the memory that later choices go by. `served`: how long one took that succeeded.
+/// Records an attempt in the statistics used by later choices. `served` is the duration of a successful attempt.
 fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, served: Option<Duration>) {
     let is_success = served.is_some();
     if let Some(leg) = choice.leg(at) {

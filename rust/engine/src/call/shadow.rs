@@ -1,5 +1,5 @@
-//! Shadows: models that are asked what a combo was asked, for comparison alone. The caller neither waits for them nor sees, nor pays
-//! for, what they say; each leaves a record of its own, of the combo and the strategy `shadow`.
+//! Shadow calls: models that receive the same request as a combo, for comparison only. The caller does not wait for
+//! them, see their responses or pay for them. Each writes a separate record with the combo and the strategy `shadow`.
 
 use crate::call::context::Call;
 use crate::call::stages;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// The strategy of their records.
+/// The strategy in their records.
 const STRATEGY: &str = "shadow";
-/// Shadows that are asked at once; beyond it none is begun.
+/// The limit of concurrent shadow calls; further ones are skipped.
 const MAX_OPEN: usize = 32;
 static OPEN: Semaphore = Semaphore::const_new(MAX_OPEN);
 
-/// One shadow of one request.
+/// One shadow call of one request.
 struct Ask {
     shared: Arc<Shared>,
     key: Option<Arc<Key>>,
@@ -30,23 +30,23 @@ struct Ask {
     model: String,
     body: Bytes,
     timeout: Duration,
-    /// As the caller's record has them.
+    /// The path and endpoint in the caller's record.
     path: &'static str,
     endpoint: &'static str,
 }
 
-/// Begins the shadows of a call, if its combo has some and this request is one of their sample.
+/// Starts the shadow calls, if the combo has any and this request is sampled.
 pub fn begin(call: &Call, body: &Bytes, request: &ChatRequest) {
     let Some(combo) = &call.choice.combo else { return };
     let Some(shadow) = combo.rules.shadow.as_ref() else { return };
     let settlement = &call.settlement;
     let key = settlement.admission.principal.key();
-    // What is kept from logs is kept from others, too.
+    // The requests of a key without a log are not sent to other providers.
     if key.is_some_and(|key| key.no_log) {
         return;
     }
     let Some(models) = combo.legs.first().and_then(|leg| sample(shadow, &mut leg.memory.lock().1)) else { return };
-    // What cannot be put as a chat completion has no shadow; the caller's own call says why.
+    // A request that cannot be converted to a chat completion has no shadow. The caller's own call reports the reason.
     let Ok(Some(members)) = translation::chat_members(settlement.admission.dialect, body, request) else { return };
     let body = stages::quiet_body(&members, None);
     for model in models {
@@ -68,7 +68,7 @@ pub fn begin(call: &Call, body: &Bytes, request: &ChatRequest) {
     }
 }
 
-/// The models that shadow a request; `None` where it is not of the sample.
+/// The models that shadow a request; `None` if the request is not sampled.
 fn sample(shadow: &Shadow, random: &mut Random) -> Option<Vec<String>> {
     if random.unit() >= shadow.sample_rate {
         return None;
@@ -83,7 +83,7 @@ impl Ask {
         let began = Instant::now();
         let live = self.shared.live.load_full();
         let key = self.key.as_deref();
-        // What may not be sent to a connection on the key's behalf is not sent there as a shadow either.
+        // A connection that the key may not use is not used for a shadow either.
         let Ok(choice) = model::choose_beside(&live, Some(&self.combo), &self.model, key) else { return };
         drop(live);
         let target = Arc::clone(&choice.targets[0]);
@@ -98,7 +98,7 @@ impl Ask {
         let price = self.shared.live.load();
         let cost = price.snapshot.price(&self.model).map(|price| price.cost(&usage)).unwrap_or_default();
         let Ok(request_id) = random_name() else { return };
-        // A record that is nobody's: no key, no session.
+        // The record belongs to nobody: it has no key and no session.
         let record = Record {
             request_id: &request_id,
             ts_ms: clock::unix_ms(),
@@ -141,7 +141,7 @@ mod tests {
         assert!((0..100).all(|_| sample(&shadow(0.0, 3), &mut random).is_none()));
         assert!((0..100).all(|_| sample(&shadow(1.0, 2), &mut random).is_some_and(|models| models.len() == 2)));
         let sampled = (0..4_000).filter(|_| sample(&shadow(0.25, 1), &mut random).is_some()).count();
-        // 1,000 expected, with a standard deviation of 27.
+        // The expected value is 1,000 with a standard deviation of 27.
         assert!((840..=1_160).contains(&sampled), "{sampled}");
     }
 }

@@ -1,5 +1,5 @@
-//! A decision without a call: the targets that a combo would come to for a request, each with its place or the reason against it.
-//! Made by the same code that chooses for calls, on a copy of what the combo remembers.
+//! A decision without a call: the targets that a combo would choose for a request, each with its rank or the reason for
+//! its exclusion. It uses the same code as real calls, with a copy of the combo's state.
 
 use crate::active_config::Live;
 use crate::call::combo_body;
@@ -19,12 +19,12 @@ use serde_json::{json, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A request that is not made.
+/// A hypothetical request.
 #[derive(Deserialize)]
 struct Question<'a> {
-    /// A combo, or a name that stands for one.
+    /// A combo or an alias of one.
     model: String,
-    /// The key that would make it.
+    /// The key of the hypothetical caller.
     #[serde(default)]
     key_id: Option<String>,
     /// A chat completion.
@@ -32,7 +32,7 @@ struct Question<'a> {
     body: &'a RawValue,
 }
 
-/// Carries the command out. A result with `fault` says why the request would be refused before any target is looked at.
+/// Runs the command. A result with `fault` says why the request would be refused before any target is considered.
 pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     let Ok(question) = serde_json::from_str::<Question<'_>>(args) else { return Err("the arguments cannot be read") };
     let live = shared.live.load_full();
@@ -76,7 +76,7 @@ fn simulate(live: &Live, question: &Question<'_>, key: Option<&Key>) -> Result<V
     }))
 }
 
-/// Why the request cannot be said to a target.
+/// The reason why the request cannot be translated for a target.
 fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
     let upstream_model = upstream_model(verdict).to_owned();
     let mut alone = Choice {

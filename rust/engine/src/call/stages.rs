@@ -1,5 +1,6 @@
-//! `fusion` and `pipeline`: calls that come before the one that the caller gets. A panel's answers go to a judge; a chain's steps each
-//! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
+//! The `fusion` and `pipeline` strategies, which make calls before the caller's own. In a fusion, a judge receives the
+//! responses of a panel. In a pipeline, each step receives the previous response. The last call is an ordinary request
+//! with a different body and fewer targets.
 
 use crate::call::context::Call;
 use crate::call::deadline::{target_limit, within};
@@ -34,25 +35,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// A panel is no larger than this.
+/// The maximum size of a panel.
 const MAX_PANEL: usize = 20;
-/// An answer that goes into another request is cut here.
+/// Responses are truncated to this size before they become part of another request.
 const MAX_QUOTED_BYTES: usize = 256 * 1024;
 
-/// The work that is left for the caller's answer.
+/// The remaining work for the caller's response.
 #[derive(Debug)]
 pub enum Staged {
-    /// The request as it is.
+    /// The request without changes.
     AsIs,
-    /// Another request, for these targets.
+    /// A different request for these targets.
     Next { translation: Box<Translation>, request: ChatRequest, choice: Box<Choice> },
-    /// One answer of a panel of which no other came: it goes to the caller as it is.
+    /// The only response of a panel, which is sent to the caller unchanged.
     Done { target: Arc<Target>, answer: plain::Answer },
-    /// Nobody answered: those that were asked, and why.
+    /// No target responded: the targets and their failures.
     Failed { choice: Box<Choice>, failures: Vec<(usize, AttemptFailure)> },
 }
 
-/// The answer of a target to a call beside the caller's.
+/// The response of a target to one of the preceding calls.
 #[derive(Debug)]
 pub(crate) struct PanelAnswer {
     answer: plain::Answer,
@@ -61,8 +62,8 @@ pub(crate) struct PanelAnswer {
     took: Duration,
 }
 
-/// Makes the calls that come first. They count in the settlement as the caller's own do. Whatever form the caller speaks, they are
-/// made of chat completions; the last one is told in the caller's form. A stream's caller hears comments meanwhile.
+/// Makes the preceding calls, whose usage is added to the settlement. They are chat completions in every dialect; the
+/// last call uses the caller's dialect. The caller of a stream receives comments meanwhile.
 pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Result<Staged, Error> {
     let Call { settlement, choice, .. } = call;
     let strategy = choice.combo.as_ref().map(|combo| combo.strategy);
@@ -83,18 +84,18 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
     let shared = Arc::clone(&settlement.shared);
     let beats = Beats::of(&shared, choice, parsed.stream);
     match strategy {
-        // On the heap, so that conversations of one stage do not carry their size.
+        // Boxed to keep the future of single-stage conversations small.
         Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, parsed, fields)).await,
-        // Tools are called once, not by every member of a panel.
+        // Tools run once, not once for every panel member.
         _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
         _ => Box::pin(panel(&beats, settlement, choice, parsed, fields)).await,
     }
 }
 
-/// Tells a stream's caller now and then that somebody is at work.
+/// Sends comments to the caller of a stream while work is in progress.
 pub(crate) struct Beats<'a> {
     shared: &'a Arc<Shared>,
-    /// The target that the stream's head names; absent for who waits for one whole answer.
+    /// The target in the stream's head; `None` for a caller that waits for a complete response.
     target: Option<&'a Arc<Target>>,
     every: Duration,
 }
@@ -147,7 +148,7 @@ async fn panel(
     next(&settlement.admission, &beats.shared.live.load().snapshot, &body, parsed, judge)
 }
 
-/// The places of the first target of each model.
+/// The index of the first target of each model.
 fn panel_of(choice: &Choice) -> Vec<usize> {
     let mut members: Vec<usize> = Vec::new();
     for at in 0..choice.targets.len() {
@@ -159,14 +160,14 @@ fn panel_of(choice: &Choice) -> Vec<usize> {
     members
 }
 
-/// Answers and failures of a panel, with the place in the choice of each member.
+/// Responses and failures of a panel, with each member's index in the choice.
 #[derive(Default)]
 struct PanelOutcome {
     answers: Vec<(usize, PanelAnswer)>,
     failures: Vec<(usize, AttemptFailure)>,
 }
 
-/// Asks all members at once. Once enough have answered, the others have a short grace.
+/// Sends the request to all members at once. After enough responses, the others have a short grace period.
 async fn ask_panel(
     beats: &Beats<'_>,
     settlement: &mut Settlement,
@@ -183,7 +184,7 @@ async fn ask_panel(
         let body = quiet_body(fields, None);
         let shared = Arc::clone(beats.shared);
         settlement.attempts += 1;
-        // The set ends its tasks when it is dropped with this request.
+        // The set aborts its tasks when it is dropped with this request.
         calls.spawn(trace::within(trace::current(), async move { (at, say(&shared, &target, alone, &body).await) }));
     }
     let params = &combo.params;
@@ -214,7 +215,7 @@ fn panel_timeout(choice: &Choice) -> Error {
     Error::upstream(ErrorKind::UpstreamTimeout, Retry::Never, message)
 }
 
-/// The one answer of a panel, in the caller's dialect, with nothing left to judge.
+/// Returns the only response of a panel in the caller's dialect. There is nothing to judge.
 fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &PanelAnswer) -> Result<Staged, Error> {
     let target = Arc::clone(&choice.targets[at]);
     settlement.target = Some(Arc::clone(&target));
@@ -228,7 +229,7 @@ fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &Pa
     Ok(Staged::Done { target, answer: translated.body.into() })
 }
 
-/// The turn that asks the judge for one answer out of several.
+/// The prompt that asks the judge to combine several responses.
 fn judge_prompt(answers: &[(usize, PanelAnswer)]) -> String {
     let mut prompt = String::from(
         "Several assistants have answered the conversation above, each on its own. Their answers follow. Write the one answer that \
@@ -236,13 +237,13 @@ fn judge_prompt(answers: &[(usize, PanelAnswer)]) -> String {
          answers nor their writers.\n",
     );
     for (number, (_, one)) in answers.iter().enumerate() {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _written = write!(prompt, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
     }
     prompt
 }
 
-/// The judge that the operator named, or else the first of the list; the others after it.
+/// The judge: the operator's choice, or else the first of the list. The other targets follow it as fallbacks.
 fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[usize]) -> Result<Choice, Error> {
     let named = choice.combo.as_ref().and_then(|combo| combo.params.judge_model.as_deref());
     let Some(named) = named else { return Ok(choice.narrowed(members)) };
@@ -312,7 +313,7 @@ async fn chain(
     next(&settlement.admission, &beats.shared.live.load().snapshot, &body, parsed, last)
 }
 
-/// The caller's request with more messages.
+/// Returns the caller's request with additional messages.
 fn with_messages(mut fields: Map<String, Value>, extra: Vec<Value>) -> Bytes {
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
         messages.extend(extra);
@@ -320,7 +321,8 @@ fn with_messages(mut fields: Map<String, Value>, extra: Vec<Value>) -> Bytes {
     Bytes::from(Value::Object(fields).to_string())
 }
 
-/// A request that was made of the caller's own, for the targets that are left; what they say is told in the caller's form.
+/// Prepares a request that is derived from the caller's own, for the remaining targets. The response has the caller's
+/// format.
 fn next(
     admission: &Admission,
     snapshot: &Snapshot,
@@ -329,7 +331,7 @@ fn next(
     mut choice: Choice,
 ) -> Result<Staged, Error> {
     let mut request = request::read(body)?;
-    // A chat completion has no words for keeping a response.
+    // A chat completion cannot express that a response is to be stored.
     request.stores = own.stores;
     request.previous.clone_from(&own.previous);
     request.conversation.clone_from(&own.conversation);
@@ -339,7 +341,7 @@ fn next(
     Ok(Staged::Next { translation, request, choice: Box::new(choice) })
 }
 
-/// The request for one answer in one piece.
+/// Returns a request for one complete response.
 pub(crate) fn quiet_body(fields: &Map<String, Value>, extra: Option<&[Value]>) -> Bytes {
     let mut fields = fields.clone();
     fields.remove("stream");
@@ -355,7 +357,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-/// One call of this target, which is the only one of the choice.
+/// Calls the only target of the choice once.
 pub(crate) async fn say(
     shared: &Shared,
     target: &Arc<Target>,
@@ -396,14 +398,14 @@ pub(crate) async fn say(
     Ok(PanelAnswer { answer, usage, text, took: began.elapsed() })
 }
 
-/// A target has served a call on the side.
+/// Records that a target served a preceding call.
 fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, answer: &PanelAnswer) {
     choice.targets[at].served(answer.took, answer.took);
     choice.targets[at].served_model(choice.upstream_model(at), answer.took);
     settlement.first_byte.get_or_insert_with(Instant::now);
 }
 
-/// Targets have failed calls on the side.
+/// Records that targets failed preceding calls.
 fn learn_failures(settlement: &mut Settlement, choice: &Choice, failures: &[(usize, AttemptFailure)]) {
     for (at, one) in failures {
         let (target, model) = (&choice.targets[*at], choice.upstream_model(*at));

@@ -1,5 +1,5 @@
-//! The relay of a stream, whatever is in it: bytes pass as they come, silence is bridged by comments, and whatever happens the
-//! caller gets exactly one end.
+//! Relays a stream, whatever its content. Bytes are relayed as they arrive, comments bridge silence, and the caller
+//! receives exactly one end.
 //!
 //! ```text
 //! waiting ----------> passing ----------> ended
@@ -8,14 +8,15 @@
 //!    +--- another connection may be tried (until the head was sent)
 //! ```
 //!
-//! The head is held until the first bytes may go to the caller, so a provider that fails at once can be replaced. A kind of stream
-//! that has comments sends the head after one heartbeat of waiting all the same, because proxies cut silent connections.
+//! The head is delayed until the first bytes can be sent, so that a provider that fails at once can be replaced.
+//! Streams that support comments send the head after one heartbeat anyway, because proxies close silent connections.
 //!
-//! How an answer begins (its id, its model, an empty text) is held back until the answer says something, so that a provider
-//! whose answer comes to nothing can be replaced as well.
+//! The start of a response (its id, its model, an empty text) is buffered until the response has content, so that a
+//! provider with an empty response can be replaced as well.
 //!
-//! This is the one loop over a provider's stream: translated conversations, typed events and bytes differ by [`StreamKind`].
-//! Answers of control have a loop of their own ([`crate::control::forward::copy`]): they are not metered, judged or replaced.
+//! This is the only loop over a provider's stream. Translated conversations, typed events and bytes differ by
+//! [`StreamKind`]. Responses of control have a separate loop ([`crate::control::forward::copy`]), because they are not
+//! metered, checked or replaced.
 
 use crate::call::context::Call;
 use crate::call::failover;
@@ -48,39 +49,39 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-/// The most bytes that are taken from the provider before any of them goes to the caller.
+/// The maximum number of bytes read from the provider before some are sent to the caller.
 const MAX_BATCH_BYTES: usize = 64 * 1024;
-/// As much of an answer's beginning is held back until it says something.
+/// The maximum size of the buffered start of a response.
 const MAX_BEGINNING_BYTES: u64 = 64 * 1024;
 
-/// A kind of stream: how its bytes are followed, and how it ends.
+/// A kind of stream: how its bytes are parsed, and how it ends.
 pub trait StreamKind: Send {
-    /// The name of such an answer in messages.
+    /// The name of such a response in messages.
     const NAME: &'static str;
-    /// The missing beginning of such an answer in messages.
+    /// The name of the missing start of such a response in messages.
     const NO_BEGINNING: &'static str;
 
-    /// The filter for guardrails that do this to answers; `None` where nothing is done.
+    /// The filter for guardrails with these actions on responses; `None` if there is no action.
     fn filter(&self, actions: Actions) -> Option<StreamFilter>;
 
-    /// The form of errors inside the stream. `None`: an error cannot be said there, and the caller's connection is broken
-    /// instead, so that nobody takes half for whole.
+    /// The format of errors inside the stream. `None` means that the stream cannot express an error. The caller's
+    /// connection is reset instead, so that a truncated response does not look complete.
     fn error_form(&self) -> Option<ErrorForm>;
 
-    /// Follows what came. Usage and units so far are noted in the settlement.
+    /// Parses received bytes and records the usage and units so far.
     fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece;
 
-    /// A comment for a caller that waits, where one may stand now.
+    /// A comment for a waiting caller, if the stream allows one at this point.
     fn comment(&self) -> Option<Bytes> {
         None
     }
 
-    /// Whether how it begins is held back, however long it is and whatever it says.
+    /// Whether the start of the response is buffered regardless of its length and content.
     fn is_held(&self) -> bool {
         false
     }
 
-    /// Ends the stream, told or not.
+    /// Ends the stream, with or without a terminal event.
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing;
 }
 
@@ -94,7 +95,7 @@ pub struct StreamRelay<'a> {
     filter: Option<StreamFilter>,
     progress: Option<Progress>,
     waiting: Waiting,
-    /// How the answer begins, until it says something.
+    /// The start of the response, until it has content.
     beginning: Option<Pieces>,
 }
 
@@ -108,15 +109,15 @@ enum Step {
     Drained,
 }
 
-/// When somebody last did something, and how long the provider may be silent.
+/// The times of the last activity, and the provider's timeout.
 #[derive(Debug)]
 struct Waiting {
-    /// Time between comments.
+    /// The interval between comments.
     every: Duration,
     patience: Duration,
     idle: Duration,
     has_begun: bool,
-    /// The provider said something, or could not because nobody read.
+    /// The provider sent something, or was not read because the caller did not read.
     spoke: Instant,
     read: Instant,
     sent: Instant,
@@ -141,7 +142,7 @@ impl Waiting {
         (now + self.every.min(self.patience)).into()
     }
 
-    /// The next time to look, after a look at `now`.
+    /// The next time to check, after a check at `now`.
     fn next(&self, now: Instant) -> tokio::time::Instant {
         let beat = if now >= self.sent + self.every { now + self.every } else { self.sent + self.every };
         (self.spoke + self.patience).min(beat).into()
@@ -164,13 +165,14 @@ impl<'a> StreamRelay<'a> {
         }
     }
 
-    /// Puts progress events between those of the stream.
+    /// Inserts progress events between those of the stream.
     #[must_use]
     pub fn with_progress(self, progress: Option<Progress>) -> Self {
         Self { progress, ..self }
     }
 
-    /// Relays to the end. `first`: bytes that were read already. An error means that nothing but comments was sent.
+    /// Relays the stream to its end. `first` contains bytes that were already read. An error means that only comments
+    /// were sent.
     pub async fn pass<K: StreamKind>(
         mut self,
         mut kind: K,
@@ -207,7 +209,7 @@ impl<'a> StreamRelay<'a> {
                     timer.as_mut().reset(self.waiting.next(now));
                 }
                 Step::ClientStalls => {
-                    // Nobody reads from the provider meanwhile, so its silence says nothing.
+                    // Nothing is read from the provider meanwhile, so it cannot time out.
                     self.waiting.spoke = now;
                     if now - self.waiting.read >= SEND_PATIENCE {
                         exchange.cancel();
@@ -225,7 +227,8 @@ impl<'a> StreamRelay<'a> {
         self.finish(kind, end, body)
     }
 
-    /// Follows chunks, has them judged and sends what may go. `Some`: the stream has told its end, and this is what goes before it.
+    /// Parses chunks, applies guardrails and sends the result. Returns `Some` at the terminal event, with the bytes
+    /// that precede it.
     fn pass_chunks<K: StreamKind>(
         &mut self,
         kind: &mut K,
@@ -269,7 +272,7 @@ impl<'a> StreamRelay<'a> {
         Ok(None)
     }
 
-    /// Holds back how the answer begins; with the first bytes that say something it goes before them.
+    /// Buffers the start of a response. The first bytes with content release it.
     fn after_beginning(&mut self, out: Pieces, has_said: bool, is_held: bool) -> Pieces {
         let Some(mut beginning) = self.beginning.take() else { return out };
         beginning.extend(out);
@@ -280,7 +283,7 @@ impl<'a> StreamRelay<'a> {
         Pieces::new()
     }
 
-    /// Sends a comment where one is due. An error means that the provider was silent for too long.
+    /// Sends a comment if one is due. An error means that the provider was silent for too long.
     fn bridge_silence<K: StreamKind>(&mut self, kind: &K, now: Instant) -> Result<(), Error> {
         let waiting = &mut self.waiting;
         if now - waiting.spoke >= waiting.patience {
@@ -295,7 +298,7 @@ impl<'a> StreamRelay<'a> {
         Ok(())
     }
 
-    /// Ends a stream that told its end, with `last` before it. What comes behind it in the provider's body is read later.
+    /// Ends a stream after its terminal event, with `last` before it. The rest of the provider's body is read later.
     fn finish_failed_stream<K: StreamKind>(
         mut self,
         kind: K,
@@ -311,7 +314,7 @@ impl<'a> StreamRelay<'a> {
         self.close(last, closing, Some(body))
     }
 
-    /// Ends a stream whose provider's body came to its end, or that cannot go on.
+    /// Ends a stream whose body has ended or cannot be continued.
     fn finish<K: StreamKind>(mut self, kind: K, end: End, body: Incoming) -> Result<FinishedStream, AttemptFailure> {
         let tail = matches!(end, End::Clean).then_some(body);
         let closing = kind.finish(&mut self.call.settlement, end);
@@ -320,12 +323,12 @@ impl<'a> StreamRelay<'a> {
         self.close(last, closing, tail)
     }
 
-    /// Takes the bytes that guardrails held back, and judges those that end the stream, which may hold whole texts. A stream that
-    /// was blocked says nothing more.
+    /// Returns the bytes that guardrails buffered, and checks the last bytes of the stream, which may contain whole
+    /// texts. A blocked stream sends nothing more.
     fn take_held(&mut self, mut closing: Closing) -> (Closing, Pieces) {
         let is_blocked = closing.error.as_ref().is_some_and(|fault| fault.kind == ErrorKind::GuardrailBlocked);
         let Some(filter) = self.filter.as_mut().filter(|_| !is_blocked) else { return (closing, Pieces::new()) };
-        // An error event is ours, unless it is the end of a list, which is judged whole.
+        // An error event was written by the gateway, except at the end of a list, which is checked as a whole.
         let is_judged = closing.error.is_none() || !filter.is_events();
         let ending = if is_judged { std::mem::take(&mut closing.bytes) } else { Bytes::new() };
         match judged(Some(filter), &mut self.call.settlement, Pieces::from_iter([ending]), true) {
@@ -338,7 +341,7 @@ impl<'a> StreamRelay<'a> {
         }
     }
 
-    /// Ends the stream for the caller, or hands the failure back while another connection may still be tried.
+    /// Ends the stream for the caller, or returns the failure while another connection may still be tried.
     fn close(
         mut self,
         mut last: Pieces,
@@ -358,7 +361,7 @@ impl<'a> StreamRelay<'a> {
         let beginning = self.beginning.take();
         let is_rejected = closing.error.as_ref().is_some_and(|error| error.kind == ErrorKind::AnswerRejected);
         if is_rejected {
-            // Of an answer that nobody gets nothing is told, and nothing is paid for.
+            // A rejected response is not sent, so its last bytes are dropped.
             last.clear();
         }
         let is_begun = is_begun(&self.call.settlement, &last) && (beginning.is_none() || self.call.is_headed());
@@ -382,7 +385,7 @@ impl<'a> StreamRelay<'a> {
         if let (Some(error), Some(form)) = (&closing.error, self.error_form) {
             last = diagnosed(last, form, self.call, error);
         }
-        // The head must be out before the end; without bytes, they follow once the record is written.
+        // The head must be sent before the end. Remaining bytes follow after the record is written.
         self.send([]);
         self.call.settlement.bytes_response += size(&last);
         let is_cut = closing.error.is_some() && self.error_form.is_none();
@@ -390,7 +393,7 @@ impl<'a> StreamRelay<'a> {
         Ok(FinishedStream { outcome, error: closing.error, last, response: closing.response, tail, is_events, is_cut })
     }
 
-    /// A stream that failed before anything of it was sent.
+    /// Builds the failure of a stream of which nothing was sent.
     fn failure(&self, error: &Error, upstream_error: Option<UpstreamError>) -> AttemptFailure {
         if let Some(reported) = upstream_error.filter(blames_request) {
             let rejected =
@@ -399,7 +402,7 @@ impl<'a> StreamRelay<'a> {
             let rejection = Some(Box::new(rejection(StatusCode::BAD_REQUEST, reported, &self.target)));
             return AttemptFailure { error, hint_ms: None, rejection, blames_connection: false };
         }
-        // Where no error can be said, each says itself whether it is safe to ask again.
+        // If the stream cannot express errors, each error itself determines whether a retry is safe.
         let retry = if self.error_form.is_some() { Retry::Elsewhere } else { error.retry };
         Error { retry, ..error.clone() }.into()
     }
@@ -412,9 +415,9 @@ impl<'a> StreamRelay<'a> {
     }
 }
 
-/// Looks for what happens next; everything that the provider has ready comes in one step.
+/// Waits for the next event. Everything that the provider has ready is returned in one step.
 ///
-/// Bytes before the end go first: the end is put into `held` for the next look.
+/// Bytes before the end come first: the end is stored in `held` for the next call.
 fn poll_step(
     exchange: &Exchange,
     body: &mut Incoming,
@@ -424,7 +427,7 @@ fn poll_step(
 ) -> Poll<Step> {
     let has_room = match exchange.poll_room(cx) {
         Poll::Ready(Room::Free) => true,
-        // The caller's own task is dropped by whoever watches for it.
+        // The task that watches for the caller's disconnect drops this one.
         Poll::Ready(Room::ClientGone) => return Poll::Pending,
         Poll::Pending => false,
     };
@@ -459,7 +462,7 @@ fn poll_step(
     Poll::Pending
 }
 
-/// The error for one of the two silences of a stream: before its first token, or inside it.
+/// The timeout error of a stream: before its first token, or within it.
 pub fn silent<K: StreamKind>(patience: Duration, has_begun: bool) -> Error {
     let waited_ms = patience.as_millis();
     let (kind, message) = if has_begun {
@@ -483,7 +486,7 @@ fn blames_request(error: &UpstreamError) -> bool {
     }
 }
 
-/// A provider's own error event, without the connection's secrets should it echo them.
+/// Removes the connection's secrets from a provider's error event.
 fn masked(pieces: Pieces, target: &Target) -> Pieces {
     let whole = pieces.concat();
     if !target.is_revealed_in(&whole) {

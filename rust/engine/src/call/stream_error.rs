@@ -1,4 +1,4 @@
-//! How an error is said inside a stream, once the caller has words of its answer.
+//! The format of errors inside a stream, after the caller has received a part of the response.
 
 use crate::call::context::Call;
 use crate::call::failover;
@@ -7,11 +7,11 @@ use fairlead_core::{Dialect, Error};
 use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::{add_diagnostics, ErrorText, Pieces};
 
-/// How an error is said inside a stream.
+/// The format of errors inside a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorForm {
     pub dialect: Dialect,
-    /// One JSON list that grows; else events.
+    /// One growing JSON list; otherwise events.
     pub is_list: bool,
 }
 
@@ -21,12 +21,12 @@ impl ErrorForm {
     }
 }
 
-/// What a caller is told last of a stream that failed, with what every target of the combo came to.
+/// Adds the results of all targets of the combo to the last event of a failed stream.
 pub fn diagnosed(last: Pieces, form: ErrorForm, call: &mut Call, error: &Error) -> Pieces {
     if call.choice.combo.is_none() {
         return last;
     }
-    // It counts as a failure of an attempt for this once alone: the call was served, as far as it went.
+    // The failure is added only for this message, because the call was served up to this point.
     call.failures.push((call.last_target, error.clone().into()));
     let diagnostics = failover::diagnostics(&call.choice, &call.failures);
     call.failures.pop();

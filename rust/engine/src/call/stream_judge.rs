@@ -1,6 +1,6 @@
-//! Holds a stream to the rules of its combo: it is held back until its text is known to be as they say, so that another target can
-//! be tried where it is not. Where the beginning decides, the rest passes as it comes; else the caller hears nothing until the
-//! answer is whole.
+//! Applies a combo's rules to a stream. The stream is buffered until its text satisfies the rules, so that another
+//! target can be tried if it does not. If the beginning decides, the rest is relayed as it arrives. Otherwise the
+//! caller receives nothing until the response is complete.
 
 use bytes::Bytes;
 use fairlead_core::strategy::Rules;
@@ -9,10 +9,10 @@ use fairlead_core::{Error, ErrorKind, Retry};
 use fairlead_dialect::AnswerText;
 use std::sync::Arc;
 
-/// The longest stream that is held back; one that is longer is rejected.
+/// The maximum size of a buffered stream; longer ones are rejected.
 const MAX_HELD_BYTES: usize = 8 << 20;
 
-/// The judge of one stream.
+/// Applies the rules to one stream.
 #[derive(Debug)]
 pub struct StreamJudge {
     rules: Arc<Rules>,
@@ -21,7 +21,7 @@ pub struct StreamJudge {
     is_released: bool,
 }
 
-/// The rules for streams, where a combo has any.
+/// The rules for streams, if the combo has any.
 pub fn rules_for_streams(rules: &Rules) -> Option<&Validation> {
     rules.validation.as_ref().filter(|validation| validation.holds_streams)
 }
@@ -31,7 +31,7 @@ impl StreamJudge {
         Self { rules, answer, heard_bytes: 0, is_released: false }
     }
 
-    /// The next bytes of the provider's.
+    /// Adds the provider's next bytes.
     pub fn hear(&mut self, chunk: &Bytes) {
         if self.is_released {
             return;
@@ -53,7 +53,7 @@ impl StreamJudge {
         self.heard_bytes > MAX_HELD_BYTES
     }
 
-    /// Why the answer, which is whole, does not go to the caller.
+    /// The reason why the complete response is not sent to the caller.
     pub fn fault(&self) -> Option<Error> {
         let rules = rules_for_streams(&self.rules).filter(|_| self.holds())?;
         let fault = if self.is_too_long() {
@@ -65,7 +65,7 @@ impl StreamJudge {
     }
 }
 
-/// An answer that is not as its combo wants it.
+/// The error for a response that violates its combo's rules.
 pub fn rejected(fault: &str) -> Error {
     let message = format!("The answer {fault}, against the combo's `responseValidation`.");
     Error::upstream(ErrorKind::AnswerRejected, Retry::Elsewhere, message)

@@ -1,5 +1,5 @@
-//! A request in the words of each provider that may serve it, made before the first attempt: what cannot be said in a
-//! provider's dialect is the caller's to know, not a failure of an attempt.
+//! A request translated for each provider that may serve it. Translation happens before the first attempt: a request
+//! that a dialect cannot express is the caller's error, not a failed attempt.
 
 use crate::active_config::Live;
 use crate::call::context::Call;
@@ -25,26 +25,27 @@ use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// One request in the dialect of each provider that may serve it, and the way back to its caller's dialect.
+/// One request in the dialect of each provider that may serve it, and the translation of responses to the caller's
+/// dialect.
 #[derive(Debug)]
 pub struct Translation {
     pub caller: Dialect,
     context: AnswerContext,
-    /// The request itself, for callers who are told it again.
+    /// The caller's own request, for dialects whose responses echo it.
     own_body: Bytes,
     bodies: Vec<TranslatedBody>,
-    /// Bodies with what a provider thought before, for that provider alone.
+    /// Bodies with the provider's earlier reasoning, for that provider only.
     put_back: Vec<BodyWithReasoning>,
     nothing: Pieces,
-    /// Where the request goes, when not to the chat endpoint.
+    /// The path of the request, if it is not the chat endpoint.
     path: Option<&'static str>,
-    /// The rules for answers of the combo that chose.
+    /// The rules for responses, from the combo.
     rules: Option<Arc<Rules>>,
-    /// The most that the caller's limits have room for, tokens.
+    /// The maximum output under the caller's limits, in tokens.
     output_cap: Option<u64>,
 }
 
-/// A body with what its provider thought before.
+/// A body with its provider's earlier reasoning.
 #[derive(Debug)]
 struct BodyWithReasoning {
     provider: String,
@@ -52,7 +53,7 @@ struct BodyWithReasoning {
     pieces: Pieces,
 }
 
-/// The request for providers of one dialect, with one model's name.
+/// The request for providers of one dialect, with one name of the model.
 #[derive(Debug)]
 struct TranslatedBody {
     form: Dialect,
@@ -61,7 +62,7 @@ struct TranslatedBody {
     pieces: Pieces,
 }
 
-/// The members of a caller's request put as a chat completion, whatever its dialect; `None` where it has none.
+/// Converts a request of any dialect to the members of a chat completion; `None` if it is not a conversation.
 pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Result<Option<Map<String, Value>>, Error> {
     let chat = if caller == Dialect::Openai {
         body.clone()
@@ -74,8 +75,8 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
     }
 }
 
-/// The bounds of a model's requests to this connection, without those that the list gives the model. `most`: what the caller's limits
-/// have room for.
+/// The bounds of requests to a model over this connection, without those from the model list. `most` is the capacity
+/// under the caller's limits.
 fn fit_of(target: &Target, upstream_model: &str, most: Option<u64>) -> Fit {
     let connection = &target.connection;
     let own = connection.output_cap(upstream_model);
@@ -83,7 +84,8 @@ fn fit_of(target: &Target, upstream_model: &str, most: Option<u64>) -> Fit {
 }
 
 impl Translation {
-    /// Targets in whose dialect the request cannot be said leave the choice; an error when none is left.
+    /// Translates the request. Targets whose dialect cannot express it are removed from the choice; an error if none is
+    /// left.
     pub fn prepare(
         caller: Dialect,
         body: &Bytes,
@@ -145,7 +147,8 @@ impl Translation {
         Ok(wording)
     }
 
-    /// The request of a call: at the endpoint of its route, in the tier of its key, with what providers thought before.
+    /// Translates the request of a call, for the endpoint of its route and the service tier of its key, with earlier
+    /// reasoning.
     pub fn of_call(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Self, Error> {
         let Call { settlement, choice, .. } = call;
         let admission = &settlement.admission;
@@ -156,10 +159,10 @@ impl Translation {
         Ok(translation)
     }
 
-    /// Asks every provider for the tier of the caller's key.
+    /// Requests the service tier of the caller's key from every provider.
     #[must_use]
     pub fn in_tier(mut self, mode: ServiceMode) -> Self {
-        // Text completions have no tiers.
+        // Text completions have no service tiers.
         if mode != ServiceMode::Inherit && self.path.is_none() {
             for translated in &mut self.bodies {
                 if let Some(body) = defaults::with_tier(mode, translated.form, &translated.pieces.concat().into()) {
@@ -170,7 +173,7 @@ impl Translation {
         self
     }
 
-    /// Puts what was thought before into the bodies for the connections of the choice that want it back.
+    /// Adds the stored reasoning to the bodies for connections that expect it.
     fn put_back_reasoning(&mut self, settlement: &Settlement, choice: &Choice) {
         let mut principal = None;
         for (at, target) in choice.targets.iter().enumerate() {
@@ -191,7 +194,7 @@ impl Translation {
         }
     }
 
-    /// Path and query of the endpoint, for a model by the name that the provider knows it by.
+    /// Returns the path and query of the endpoint, given the provider's name for the model.
     pub fn uri(&self, target: &Target, upstream_model: &str, is_stream: bool) -> Result<Uri, Error> {
         match self.path {
             None => target.uri(upstream_model, is_stream),
@@ -212,7 +215,7 @@ impl Translation {
         Pair { caller: self.caller, provider: target.connection.dialect }
     }
 
-    /// The body for this connection, which knows the model by this name.
+    /// Returns the body for this connection, given its name for the model.
     pub fn body(&self, target: &Target, upstream_model: &str) -> &Pieces {
         let provider = target.connection.provider.as_str();
         if let Some(own) = self.put_back.iter().find(|own| own.is_of(provider, upstream_model)) {
@@ -220,12 +223,12 @@ impl Translation {
                 return &own.pieces;
             }
         }
-        // Every target that is left in the choice has a body.
+        // Every remaining target in the choice has a body.
         let fit = fit_of(target, upstream_model, self.output_cap);
         self.find(self.pair(target).provider, upstream_model, fit).unwrap_or(&self.nothing)
     }
 
-    /// A plain answer of this connection, for the caller.
+    /// Translates a complete response of this connection for the caller.
     pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
         let whole =
@@ -234,25 +237,25 @@ impl Translation {
         Ok(whole)
     }
 
-    /// Holds the text of an answer to the rules of the combo.
+    /// Checks the text of a response against the combo's rules.
     fn judge(&self, body: &[u8]) -> Result<(), Error> {
         let Some(validation) = self.rules.as_ref().and_then(|rules| rules.validation.as_ref()) else { return Ok(()) };
         let fault = answer_text(self.caller, body).and_then(|text| validation.fault(&text));
         fault.map_or(Ok(()), |fault| Err(rejected(&fault)))
     }
 
-    /// Whether streams are held back until they are known to be as the combo wants them.
+    /// Whether streams are buffered until they satisfy the combo's rules.
     pub fn holds_streams(&self) -> bool {
         self.rules.as_ref().is_some_and(|rules| rules_for_streams(rules).is_some())
     }
 
-    /// The judge of a stream of this connection, where streams are held back.
+    /// Returns the judge for a stream of this connection, if streams are buffered.
     pub fn judge_stream(&self, target: &Target) -> Option<Box<StreamJudge>> {
         let rules = self.rules.as_ref().filter(|_| self.holds_streams())?;
         Some(Box::new(StreamJudge::new(Arc::clone(rules), AnswerText::new(target.connection.dialect))))
     }
 
-    /// Tells answers as answers to this request of the caller, where the one that is sent has earlier turns before it.
+    /// Makes responses echo the caller's own request if earlier turns were added to the one that is sent.
     #[must_use]
     pub fn of(mut self, own_body: &Bytes) -> Self {
         if self.caller == Dialect::OpenaiResponses {
@@ -266,24 +269,24 @@ impl Translation {
         AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.context.clone() }
     }
 
-    /// A comment that keeps the caller's stream alive while nothing comes.
+    /// A comment that keeps the caller's stream alive during silence.
     pub fn heartbeat(&self) -> Bytes {
         stream::heartbeat(self.caller, self.context.is_list)
     }
 
-    /// A stream of events, rather than a list that grows.
+    /// Whether the stream consists of events rather than one growing list.
     pub fn is_events(&self) -> bool {
         !self.context.is_list
     }
 
-    /// Follows a stream of this connection.
+    /// Starts to translate a stream of this connection.
     pub fn follow(&self, target: &Target) -> Follow {
         let pair = self.pair(target);
         Follow::new(pair, self.answer_context(pair))
     }
 }
 
-/// The error for an answer that is none, with what the provider reported in its place.
+/// The error for an invalid response, with the error that the provider reported in its place.
 fn no_answer(target: &Target, reason: translate::NoAnswer) -> Error {
     let reported = match &reason {
         translate::NoAnswer::ProviderError(reported) => Some(provider_error(200, reported, target)),
@@ -308,7 +311,7 @@ mod tests {
     use crate::route::choose;
     use fairlead_core::{Sealer, Snapshot};
 
-    /// One prefix whose connections speak two dialects.
+    /// One prefix whose connections use two dialects.
     fn choice() -> Choice {
         let connection = |dialect: &str| {
             format!(

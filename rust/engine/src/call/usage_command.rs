@@ -1,5 +1,6 @@
-//! The chat command `@@om-usage`: a conversation whose last words are the command is told what its key and the key's providers have
-//! left, in place of a model's answer. For keys with `allowUsageCommand`; to any other they are words like all.
+//! The chat command `@@om-usage`. A conversation whose last message is the command receives the remaining quota of its
+//! key and of the key's providers instead of a model's response. It works for keys with `allowUsageCommand`; for other
+//! keys it is ordinary text.
 
 use crate::call::context::Call;
 use crate::call::translation;
@@ -26,19 +27,20 @@ const COMMAND: &str = "@@om-usage";
 const PATH: &str = "/api/usage/om-usage";
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// Answers the command. `false`: the request is none.
+/// Answers the command. Returns `false` if the request is not the command.
 pub async fn run(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<bool, Error> {
     let may = call.settlement.admission.principal.key().is_some_and(|key| key.allow_usage_command);
     if !may || memchr::memmem::find(body, COMMAND.as_bytes()).is_none() {
         return Ok(false);
     }
-    // On the heap, so that conversations do not carry its size.
+    // Boxed to keep the future of conversations small.
     Box::pin(answer_command(call, body, request)).await
 }
 
 async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<bool, Error> {
     let dialect = call.settlement.admission.dialect;
-    // A request that is no chat completion in other words is not the command: whoever reads it next says what is wrong.
+    // A request that cannot be converted to a chat completion is not the command. The next parser reports what is wrong
+    // with it.
     let Ok(Some(members)) = translation::chat_members(dialect, body, request) else { return Ok(false) };
     if last_words(&members).as_deref().map(str::trim) != Some(COMMAND) {
         return Ok(false);
@@ -63,7 +65,7 @@ async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) ->
     Ok(true)
 }
 
-/// The text of the last message, where that is its user's.
+/// The text of the last message, if its role is user.
 fn last_words(members: &Map<String, Value>) -> Option<String> {
     let last = members.get("messages")?.as_array()?.last()?;
     if last["role"] != "user" {
@@ -76,7 +78,7 @@ fn last_words(members: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// The text that control has for the caller.
+/// Fetches the text from control.
 async fn ask(call: &Call) -> Result<String, Error> {
     let shared = call.shared();
     let mut forward = Forward {
@@ -104,7 +106,7 @@ fn silent() -> Error {
     Error::gateway(ErrorKind::ControlUnavailable, "The control plane did not say what the key has left.").after_s(1)
 }
 
-/// The text as a model's answer, in the caller's form.
+/// Formats the text as a model's response in the caller's dialect.
 fn say(caller: Dialect, request: &ChatRequest, text: &str) -> Result<Bytes, Error> {
     let broken = || Error::gateway(ErrorKind::Internal, "The answer cannot be said in this dialect.");
     let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;

@@ -1,4 +1,4 @@
-//! The form in which OpenAI's clients ask for a video, as the JSON that guardrails, limits and control read.
+//! Converts the form that OpenAI's clients send for a video to JSON, which guardrails, limits and control parse.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
@@ -8,12 +8,13 @@ use fairlead_core::{Error, ErrorKind};
 use http::header::{self, HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
-/// The one file that such a form may have: a picture that the video begins with.
+/// The only file that the form may contain: the first image of the video.
 const PICTURE: &str = "input_reference";
 const PICTURE_MAX_BYTES: usize = 16 * 1024 * 1024;
 const PICTURE_TYPES: [&str; 3] = ["image/jpeg", "image/png", "image/webp"];
 
-/// The body in JSON, its picture as a data URL; `headers` say so from then on. What is no form stays as it is.
+/// Converts the body to JSON, with the image as a data URL, and adjusts `headers`. A body that is not a form is
+/// returned unchanged.
 pub(crate) fn into_json(headers: &mut HeaderMap, body: &Bytes) -> Result<Bytes, Error> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let Some(boundary) = content_type.and_then(boundary_of) else { return Ok(body.clone()) };
@@ -32,7 +33,7 @@ pub(crate) fn into_json(headers: &mut HeaderMap, body: &Bytes) -> Result<Bytes, 
     Ok(Bytes::from(Value::Object(members).to_string()))
 }
 
-/// A member of an object is written `input_reference[image_url]`.
+/// Adds a field. A member of an object is written as `input_reference[image_url]`.
 fn put(members: &mut Map<String, Value>, name: &str, value: Value) -> Result<(), Error> {
     let twice = || wrong(format!("`{name}` stands twice in the form.")).about(name.to_owned());
     let Some((outer, rest)) = name.split_once('[') else {

@@ -1,5 +1,5 @@
-//! A video as a request that is paid for: the relay reads its model and how much of it is asked for, chooses the connections
-//! and reserves the price as for every other call; control begins the video by the first of them that takes it.
+//! Videos as paid requests. The relay parses the model and the requested length, chooses the connections and reserves
+//! the price as for any other call. Control starts the video at the first connection that accepts it.
 
 use crate::active_config::Live;
 use crate::call::choose::{admit_aliases, admit_model};
@@ -23,15 +23,15 @@ use serde::Deserialize;
 use serde_json::{json, Map, Value};
 use std::time::Duration;
 
-/// The connections that control asks, in order: base64 of JSON. It stays between the planes.
+/// The connections that control tries, in order, as base64 of JSON. The header is for use between the planes only.
 const LANES: HeaderName = HeaderName::from_static("x-fairlead-lanes");
-/// The length that a provider makes where nothing is said, in Google's words and in OpenAI's. Control says the latter to the provider.
+/// The default lengths in Google's and in OpenAI's form. Control sends OpenAI's default to the provider explicitly.
 const USUAL_SECONDS: u64 = 8;
 const OPENAI_USUAL_SECONDS: u64 = 4;
 const MAX_SECONDS: u64 = 3_600;
 const MAX_SAMPLES: u64 = 16;
 
-/// Chooses who may make the video and reserves what it costs at most.
+/// Chooses the targets that may make the video and reserves its maximum cost.
 pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[u8]) -> Result<Choice, Error> {
     let live = shared.live.load_full();
     let form = VideoForm::of(settlement.admission.route.surface);
@@ -74,8 +74,8 @@ pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[
     Ok(choice)
 }
 
-/// Waits for room at one of the connections, and tells control in `headers` to ask that one, then those behind it that have room
-/// too. The video takes its place there until control has heard of it.
+/// Waits for capacity at one of the connections. `headers` tell control to try that connection first and then the
+/// others with capacity. The slot stays reserved until control has responded.
 pub(crate) async fn take_room(
     shared: &Shared,
     choice: &Choice,
@@ -114,14 +114,14 @@ fn name_lanes(choice: &Choice, headers: &mut HeaderMap) {
     headers.insert(LANES, headers::value(STANDARD.encode(Value::from(lanes).to_string())));
 }
 
-/// In whose words a video is asked for.
+/// The API form of a video request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VideoForm {
     Google,
     OpenAi,
 }
 
-/// What decides about a request for a video: the model as it is named there, and how much of it is asked for.
+/// The parsed parts of a video request: the model and the length.
 #[derive(Debug, PartialEq, Eq)]
 struct AskedVideo {
     model: String,
@@ -146,7 +146,8 @@ impl VideoForm {
         }
     }
 
-    /// Whether control can ask this connection for it. Vertex has other addresses for operations, Amazon other words.
+    /// Whether control can use this connection for the request. Vertex uses different URLs for operations, and Amazon a
+    /// different format.
     fn is_made_by(self, connection: &Connection) -> bool {
         let is_plain = !matches!(connection.auth, Auth::GoogleServiceAccount | Auth::AwsSigv4);
         match connection.dialect {
@@ -157,7 +158,7 @@ impl VideoForm {
     }
 }
 
-/// Whether the prefix of a name, which is no alias's and no combo's, is of nobody who makes videos.
+/// Whether the prefix of a name belongs to no provider of videos. An alias or a combo never does.
 fn is_of_no_maker(live: &Live, model: &str, form: VideoForm) -> bool {
     let Some((prefix, _)) = model.split_once('/').filter(|_| !is_another_name(live, model)) else { return false };
     let mut connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
@@ -174,8 +175,8 @@ fn unserved(model: &str, form: VideoForm) -> Error {
     Error::client(ErrorKind::ModelNotFound, message).about("model")
 }
 
-/// A name without a prefix, as Google's own clients send it, means the listed model of that name which the key may call over
-/// the most preferred connection that makes videos. `None` for a name that means something as it is.
+/// Resolves a name without a prefix, as Google's clients send it, to a listed model that the key may call. The most
+/// preferred connection that makes videos wins. Returns `None` for a name that already has a meaning.
 fn listed(live: &Live, key: &Key, model: &str) -> Option<String> {
     if model.contains('/') || is_another_name(live, model) {
         return None;
@@ -195,7 +196,7 @@ fn listed(live: &Live, key: &Key, model: &str) -> Option<String> {
             Some((permission::admit(live, key, &found.id).is_err(), preference(&found.id)?, found.id.as_str()))
         })
         .collect();
-    // One that the key may not call says so itself.
+    // Using a model that the key may not call reports a specific error.
     found.sort_unstable();
     found.first().map(|(_, _, name)| (*name).to_owned())
 }
@@ -208,8 +209,8 @@ struct Ask {
     parameters: Option<Map<String, Value>>,
 }
 
-/// How many seconds of video are asked for. A provider may read a parameter under either of its spellings, so the larger
-/// counts. What cannot be read is control's to refuse.
+/// Returns the requested length in seconds. A provider may accept either spelling of a parameter, so the larger value
+/// counts. Control rejects values that cannot be parsed.
 fn seconds(body: &[u8]) -> u64 {
     let Ok(ask) = serde_json::from_slice::<Ask>(body) else { return USUAL_SECONDS };
     let parameters = ask.parameters.unwrap_or_default();
@@ -242,7 +243,7 @@ fn read_openai(body: &[u8]) -> Result<AskedVideo, Error> {
     Ok(AskedVideo { model, seconds })
 }
 
-/// A number of at least one, also in digits as a text.
+/// Parses a number of at least one, which may be a string of digits.
 fn count(number: &Value) -> Option<u64> {
     let found = match number {
         Value::String(text) if text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),

@@ -1,5 +1,6 @@
-//! A conversation held to the windows of the models that may serve it, as the operator has it: targets whose windows are too small
-//! leave the choice; where none is left, the caller is told count and window, or the oldest messages go.
+//! Limits a conversation to the context windows of its targets, as the operator configured. Targets with a smaller
+//! window are removed. If none is left, the oldest messages are dropped or the caller receives an error with the token
+//! count and the window.
 
 use crate::active_config::Live;
 use crate::blocking;
@@ -13,10 +14,10 @@ use fairlead_core::{Dialect, Error, ErrorKind, Snapshot, WindowPolicy};
 use fairlead_dialect::estimate_tokens;
 use fairlead_dialect::openai::request::ChatRequest;
 
-/// A larger body is counted where computing may block.
+/// Larger bodies are counted on a blocking thread.
 const MOST_INLINE_BYTES: usize = 64 * 1024;
 
-/// The body and its request as they fit a window; the choice has the targets that they fit.
+/// Returns the body and the request that fit a window. The choice keeps the targets whose windows are large enough.
 pub async fn hold(
     call: &mut Call,
     live: &Live,
@@ -33,7 +34,7 @@ pub async fn hold(
         return Ok((body, request));
     };
     let dialect = call.settlement.admission.dialect;
-    // A body that is counted by nobody is its provider's to judge.
+    // If the tokens cannot be counted, the provider has to decide.
     let Some(tokens) = counted(dialect, &body).await else { return Ok((body, request)) };
     if tokens <= largest {
         let places: Vec<usize> =
@@ -64,7 +65,7 @@ fn window(snapshot: &Snapshot, call: &Call, at: usize) -> Option<u64> {
     snapshot.model(call.choice.model(at)).and_then(|model| model.context_length)
 }
 
-/// About how many tokens the body has.
+/// The approximate number of tokens in the body.
 async fn counted(dialect: Dialect, body: &Bytes) -> Option<u64> {
     if body.len() <= MOST_INLINE_BYTES {
         return estimate_tokens(dialect, body).ok();
@@ -78,7 +79,7 @@ async fn trimmed(dialect: Dialect, body: &Bytes, most: u64) -> Option<Trimmed> {
     blocking::compute(move || trim_window(dialect, &body, most)).await.ok().flatten()
 }
 
-/// Adds to the record that messages were left out.
+/// Records that messages were dropped.
 fn note(call: &mut Call, tokens: u64, left_out: usize) {
     let settlement = &mut call.settlement;
     let before = settlement.compression().cloned();

@@ -1,6 +1,6 @@
-//! What the stage that makes conversations shorter needs beside the request: [`plans`] (pipelines by their names, prepared from the
-//! snapshot), [`sessions`] (texts that went out in earlier turns) and [`raw_outputs`] (outputs as they came, for their owners). The stage
-//! itself is `call/compression.rs`.
+//! Data for compression: [`plans`] (pipelines by name, prepared from the snapshot), [`sessions`] (compressed texts of
+//! earlier turns) and [`raw_outputs`] (original command outputs for their owners). The compression stage itself is
+//! `call/compression.rs`.
 
 pub mod plans;
 pub mod raw_outputs;

@@ -1,14 +1,14 @@
-//! Pipelines by the names that callers, keys' defaults and combos know them by, prepared once for each snapshot.
+//! Compression pipelines by the names that callers, keys and combos use, prepared once per snapshot.
 
 use fairlead_context::{engine_ids, Filters, Level, Mode, Plan, Stage};
 use fairlead_core::{Compression, Pipeline};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How callers name one engine by itself.
+/// The prefix by which callers name a single engine.
 const ENGINE: &str = "engine:";
 
-/// Every pipeline that somebody may name.
+/// All pipelines that can be selected by name.
 #[derive(Debug, Default)]
 pub struct Plans {
     by_name: HashMap<String, Arc<Plan>>,
@@ -22,7 +22,7 @@ pub struct NamedPlan {
 }
 
 impl Plans {
-    /// Prepares the modes, the engines and the operator's own pipelines. What cannot be made is left out, and the log says why.
+    /// Prepares the modes, the engines and the operator's pipelines. Invalid ones are left out and logged.
     pub fn build(settings: &Compression) -> Self {
         let own = Plan {
             stages: Vec::new(),
@@ -54,7 +54,7 @@ impl Plans {
         self.by_name.get(name).map(|plan| NamedPlan { name: name.to_owned(), plan: Arc::clone(plan) })
     }
 
-    /// The names in order, for the message to who named another.
+    /// The names in order, for the error about an unknown name.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
         names.sort_unstable();
@@ -70,7 +70,7 @@ fn stages(pipeline: &Pipeline) -> Result<Vec<Stage>, String> {
     pipeline.stages.iter().map(stage).collect()
 }
 
-/// The operator's filters that can be read and are those that were trusted.
+/// The operator's filters that are valid and trusted.
 fn own_filters(settings: &Compression) -> Option<Filters> {
     let mut all = Filters::default();
     for own in &settings.filters {

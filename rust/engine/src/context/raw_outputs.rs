@@ -1,6 +1,6 @@
-//! Outputs of commands as they were before a filter made them shorter: a sealed file for each, without credentials and personal data,
-//! bounded in bytes and age. Control reads one for the key that sent it. Written on threads that may wait for the disk; the same output,
-//! sent again with the next turn, is the same file.
+//! The original outputs of commands that a filter shortened. Each is stored in a sealed file without credentials and
+//! personal data, with limits on size and age. Control reads a file for the key that sent it. Files are written on
+//! blocking threads. The same output in the next turn is the same file.
 
 use crate::blocking;
 use crate::task;
@@ -16,22 +16,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Of a longer output the beginning is kept.
+/// Longer outputs are truncated to their beginning.
 const MOST_OUTPUT_BYTES: usize = 1024 * 1024;
 const MOST_FILES: usize = 20_000;
 const SWEEP_EVERY_MS: u64 = 60_000;
-/// The share of the bound that is left when there was too much, so that the next ones need no sweep of their own.
+/// The share of the limit that remains after a sweep, so that the next outputs do not need a sweep each.
 const LEFT_OF_FULL: f64 = 0.75;
-/// Found in an output, these are replaced by their kind.
+/// Findings of these kinds in an output are replaced by the name of their kind.
 const REDACTED: Actions =
     Actions { pii_masker: Action::Redact, prompt_injection: Action::Off, credential_masker: Action::Redact };
 
-/// The folder of one data directory; all of its workers share it.
+/// The folder in a data directory, shared by all workers.
 #[derive(Debug)]
 pub struct RawOutputs {
     dir: PathBuf,
     sealer: Sealer,
-    /// In the folder, as far as this worker knows.
+    /// The size of the folder, as far as this worker knows.
     bytes: AtomicU64,
     swept_ms: AtomicU64,
     written: AtomicU64,
@@ -43,7 +43,8 @@ impl RawOutputs {
         Self { dir: data_dir.join("raw-outputs"), sealer, bytes: zero(), swept_ms: zero(), written: zero() }
     }
 
-    /// Keeps outputs of a key. Called in a runtime; a disk that is too busy loses them, and the log says so.
+    /// Stores outputs of a key. Requires a runtime. If the disk is too busy, the outputs are dropped and this is
+    /// logged.
     pub fn keep(self: &Arc<Self>, key_id: String, outputs: Vec<RawOutput>, settings: Settings) {
         if outputs.is_empty() {
             return;
@@ -58,7 +59,7 @@ impl RawOutputs {
         });
     }
 
-    /// Deletes what is too old or too much, about once a minute.
+    /// Deletes files that are too old or exceed the limits, about once a minute.
     pub fn sweep_in_time(self: &Arc<Self>, settings: Settings, now_ms: u64) {
         let swept_ms = self.swept_ms.load(Ordering::Relaxed);
         if now_ms.saturating_sub(swept_ms) < SWEEP_EVERY_MS {
@@ -88,13 +89,13 @@ impl RawOutputs {
     fn write(&self, key_id: &str, output: &RawOutput) -> io::Result<()> {
         let path = self.dir.join(file_name(key_id, &output.id));
         match File::options().write(true).open(&path) {
-            // Its age counts from the last turn that sent it.
+            // The age counts from the last turn that sent the output.
             Ok(there) => return there.set_modified(SystemTime::now()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
         let sealed = self.sealer.seal(&sealed_as(key_id, &output.id), &document(output)).map_err(io::Error::other)?;
-        // Another worker may write the same one: each has a name of its own until it is whole.
+        // Another worker may write the same output, so the temporary name is unique.
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let part = self.dir.join(format!("{}-{number}.part", std::process::id()));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
@@ -113,7 +114,7 @@ impl RawOutputs {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in listed {
             let entry = entry?;
-            // Another worker may have deleted it since.
+            // Another worker may have deleted it in the meantime.
             let Ok(meta) = entry.metadata() else { continue };
             files.push((meta.modified()?, meta.len(), entry.path()));
         }
@@ -137,12 +138,12 @@ impl RawOutputs {
     }
 }
 
-/// The file of a key's output. Control makes the same name from the key that asks.
+/// The file name of a key's output. Control derives the same name from the key in its request.
 fn file_name(key_id: &str, id: &str) -> String {
     SecretHash::of(format!("{key_id}\n{id}").as_bytes()).to_hex()
 }
 
-/// What the file is sealed with beside the key of secrets: another caller's file does not open.
+/// The purpose of the seal, which includes the owner: a file of another caller cannot be opened.
 fn sealed_as(key_id: &str, id: &str) -> String {
     format!("raw-output:{key_id}:{id}")
 }

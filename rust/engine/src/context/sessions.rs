@@ -1,24 +1,24 @@
-//! Texts that went out in earlier turns of sessions. A turn sends them again byte by byte, so that the provider's prompt cache
-//! stays warm, whatever an engine would make of them now.
+//! Compressed texts of earlier turns of sessions. A turn sends them again byte for byte, whatever an engine would
+//! produce now, so that the provider's prompt cache stays valid.
 
 use fairlead_context::Session;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes of texts that are kept over all sessions; the ones that were quiet longest go first.
+/// The size limit for the texts of all sessions. The longest unused ones are removed first.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
-/// What a session takes beside its texts, about.
+/// The approximate overhead of a session.
 const ENTRY_BYTES: usize = 4 * 1024;
-/// A session that is larger is not kept: its turns are written anew, which engines do in the same way each time.
+/// A larger session is not stored. Its turns are compressed again, with the same result each time.
 const MOST_SESSION_BYTES: usize = 4 * 1024 * 1024;
-/// Providers keep no prompt for longer than an hour.
+/// Providers cache prompts for at most one hour.
 const IDLE_MS: u64 = 60 * 60 * 1_000;
 
-/// A session by its principal and id. Sessions with equal names and other principals are others.
+/// A session's principal and id. Sessions of different principals are separate.
 type Name = (String, String);
 
-/// Sessions that were compressed, bounded by bytes and by the time that they were quiet.
+/// Compressed sessions, limited by size and by the time since their last use.
 #[derive(Debug, Default)]
 pub struct FrozenSessions(Mutex<SessionMap>);
 
@@ -36,7 +36,7 @@ struct Entry {
 }
 
 impl FrozenSessions {
-    /// The session as its last turn left it.
+    /// Returns the session after its last turn.
     pub fn find(&self, name: &Name, now_ms: u64) -> Option<Arc<Session>> {
         let mut sessions = self.0.lock();
         let entry = sessions.by_name.get_mut(name).filter(|entry| now_ms.saturating_sub(entry.used_ms) <= IDLE_MS)?;
@@ -44,7 +44,7 @@ impl FrozenSessions {
         Some(Arc::clone(&entry.session))
     }
 
-    /// Keeps the session as this turn leaves it.
+    /// Stores the session after this turn.
     pub fn keep(&self, name: Name, session: Session, now_ms: u64) {
         let bytes = session.bytes() + ENTRY_BYTES;
         let mut sessions = self.0.lock();
@@ -67,7 +67,7 @@ impl SessionMap {
         }
     }
 
-    /// Forgets the quietest sessions until three quarters are left, so that the next turns need not.
+    /// Removes the longest unused sessions until three quarters remain, so that the next turns need no removal.
     fn shrink(&mut self) {
         let mut names: Vec<(u64, Name)> =
             self.by_name.iter().map(|(name, entry)| (entry.used_ms, name.clone())).collect();

@@ -1,5 +1,5 @@
-//! A responses request that is to be worked on in the background goes to control as it came: control keeps it, asks for it
-//! again as its owner, and tells what comes of it (`docs/explanation/contracts.md`).
+//! A responses request in background mode is forwarded to control unchanged. Control stores it, later sends it to the
+//! relay in its owner's name, and reports the result (`docs/explanation/contracts.md`).
 
 use crate::call::idempotency::Part;
 use crate::clock;
@@ -22,11 +22,11 @@ const CONNECTION: HeaderName = HeaderName::from_static("x-gateway-connection");
 const SESSION_TAG: HeaderName = HeaderName::from_static("x-gateway-session-id");
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-disabled-guardrails");
-/// The request was counted under its key's limits; control sends it back with the call that it makes for the work.
+/// The request was counted under its key's limits. Control includes this header in its later call for the work.
 const COUNTED: HeaderName = HeaderName::from_static("x-fairlead-counted");
 const MODEL: HeaderName = HeaderName::from_static("x-route-model");
 
-/// Whether the request asks for it. Most bodies are told apart by one search.
+/// Whether the request asks for background mode. A text search rules out most bodies.
 pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
     if answer != Answer::Responses || memchr::memmem::find(body, b"\"background\"").is_none() {
         return false;
@@ -36,13 +36,13 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
         .is_ok_and(|scan| scan.get("background").and_then(|value| value.as_bool()) == Some(true))
 }
 
-/// Whether the route begins work of the caller that control does later.
+/// Whether the route starts a job that control performs later for the caller.
 pub(crate) fn is_job(route: &Route) -> bool {
     route.method == "POST" && route.path == "/v1beta/interactions"
 }
 
-/// Counts the request under its key's limits, and tells control so: its call for the same work is not counted again. An error
-/// where the key has no room; nothing is stored then.
+/// Counts the request under its key's limits and tells control, so that the later call for the same work is not counted
+/// again. Returns an error if the key has no capacity; nothing is stored then.
 async fn accept(shared: &Shared, whole: &mut Whole) -> Result<(), Error> {
     let admission = &whole.admission;
     let Some(key) = admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
@@ -67,12 +67,13 @@ async fn begin(shared: Arc<Shared>, mut whole: Box<Whole>) {
     }
 }
 
-/// Has control begin a job of the caller.
+/// Asks control to start a job for the caller.
 pub(crate) fn serve_job(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     repeats::serve_forwarded(shared, whole, begin)
 }
 
-/// Has control begin the work. A request that repeats another under its idempotency key gets that one's answer, and nothing is begun.
+/// Asks control to start the work. A request that repeats another under its idempotency key receives that response, and
+/// nothing is started.
 pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     let part = Part::of(&shared, &whole.exchange, &whole.admission, &whole.body);
@@ -82,7 +83,7 @@ pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Outpu
     }
 }
 
-/// The request for control, with what its caller said in the head.
+/// The request for control, with the relevant headers of its caller.
 fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
     let admission = &whole.admission;
     let headers_of_job = [

@@ -1,5 +1,5 @@
-//! Commands of control to this worker over the link, and their reports. A command comes with the answer to one poll; its report
-//! goes with the next, and again until a poll has been answered.
+//! Commands that control sends to this worker over the link, and their reports. A command arrives in the response to a
+//! poll. Its report is sent with the next poll, and repeated until a poll succeeds.
 
 use crate::blocking;
 use crate::call::coalesce;
@@ -17,11 +17,11 @@ use serde_json::{json, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long what was asked of the disk before is waited for.
+/// How long to wait for earlier disk operations.
 const DISK_DEADLINE: Duration = Duration::from_secs(3);
 const MAX_LISTED: usize = 20_000;
 
-/// Something to do.
+/// One command.
 #[derive(Debug, Deserialize)]
 pub struct Command<'a> {
     id: u64,
@@ -30,7 +30,7 @@ pub struct Command<'a> {
     args: Option<&'a RawValue>,
 }
 
-/// Carries commands out, in their order.
+/// Runs the commands in order.
 pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
     for command in commands {
         let args = command.args.map_or("{}", RawValue::get).to_owned();
@@ -55,7 +55,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             continue;
         }
         let forgets = forgotten_by(&command.kind, &args);
-        // Before those of this worker, which then leaves them there no more.
+        // Comes before this worker's own cache, which then stores nothing in the shared store again.
         let shared_ones = match &forgets {
             Some(filter) => shared_answers::forget(shared, filter).await,
             None => Ok(0),
@@ -89,7 +89,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
     }
 }
 
-/// The kept answers that a command forgets. What cannot be read is said by who carries it out.
+/// The cached responses that a command evicts. The command itself reports arguments that cannot be parsed.
 fn forgotten_by(kind: &str, args: &str) -> Option<EntryFilter> {
     match kind {
         "cache.clear" => Some(EntryFilter::default()),
@@ -104,7 +104,7 @@ struct Lesson {
     partition: Option<String>,
 }
 
-/// Lists what partitions of the cache have learnt, or forgets it.
+/// Lists or deletes the learned thresholds of cache partitions.
 fn of_learner(learner: &Learner, base: f32, kind: &str, args: &str) -> Result<Value, &'static str> {
     let Ok(Lesson { partition }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
     match kind {
@@ -126,7 +126,7 @@ struct Listing {
 
 fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str> {
     let Ok(Listing { filter, limit }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
-    // What was kept before a restart is known after this.
+    // Afterwards the entries from before a restart are known.
     if !cache.sync(DISK_DEADLINE) {
         return Err("the cache's disk does not answer");
     }
@@ -143,7 +143,7 @@ fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str
         "cache.delete" => cache.forget(&filter),
         _ => return Err("the command is not known"),
     };
-    // What is told to be gone does not come back with a restart.
+    // Ensures that the removed entries do not reappear after a restart.
     if cache.sync(DISK_DEADLINE) {
         Ok(json!({"removed": removed}))
     } else {

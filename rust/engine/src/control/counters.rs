@@ -1,6 +1,6 @@
-//! Which of this worker's counters control has not heard yet. A worker with many providers has thousands of counters and
-//! most of them rest, so a poll of the link tells only those that have changed since the last poll that was answered; all of
-//! them to a control process that has not heard any.
+//! Tracks which counters control has received. A worker with many providers has thousands of counters, and most of them
+//! rarely change. So a poll of the link contains only those that changed since the last successful poll, or all of them
+//! for a new control process.
 
 use crate::observe::metrics::Sample;
 use parking_lot::Mutex;
@@ -8,23 +8,23 @@ use std::collections::HashMap;
 
 type Name = (&'static str, Vec<(&'static str, String)>);
 
-/// Which counters control has heard of, so that a poll carries only what has changed.
+/// The counters as control last received them.
 #[derive(Debug, Default)]
 pub struct CounterReports(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The control process that heard it.
+    /// The control process that received them.
     by: String,
     values: HashMap<Name, f64>,
 }
 
 impl CounterReports {
-    /// Those of the samples that control has not heard so.
+    /// Returns the samples that differ from those that control has received.
     pub fn news(&self, samples: Vec<Sample>) -> Vec<Sample> {
         let state = self.0.lock();
         let is_known = |(family, labels, value): &Sample| {
-            // The map is asked with a key of its own type, so the labels are lent to one and taken back.
+            // The lookup needs a key of the map's type.
             state.values.get(&(*family, labels.clone())).is_some_and(|reported| reported.to_bits() == value.to_bits())
         };
         if state.values.is_empty() {
@@ -33,7 +33,8 @@ impl CounterReports {
         samples.into_iter().filter(|sample| !is_known(sample)).collect()
     }
 
-    /// Control has answered a poll that told these. Answers whether it is another process than before, which knows nothing else.
+    /// Records that control has responded to a poll with these samples. Returns whether it is a different process,
+    /// which knows none of the others.
     pub fn note(&self, by: &str, samples: Vec<Sample>) -> bool {
         let mut state = self.0.lock();
         if state.by != by {
@@ -41,7 +42,7 @@ impl CounterReports {
             by.clone_into(&mut state.by);
             state.values.clear();
             if had_heard {
-                // What it was told was told as news to another.
+                // The samples were only the changes for the previous process.
                 return true;
             }
         }

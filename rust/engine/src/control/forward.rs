@@ -1,5 +1,5 @@
-//! Forwarding to control: the request as it came, with who sent it in internal headers that only this socket may carry.
-//! The answer streams back with the same back-pressure as a provider's.
+//! Forwards requests to control unchanged, with the caller in internal headers that are valid on this socket only. The
+//! response streams back with the same back-pressure as a provider's.
 
 use crate::call::relay::is_event_stream;
 use crate::clock;
@@ -39,16 +39,16 @@ const WORKER: HeaderName = HeaderName::from_static("x-fairlead-worker");
 const CALLED_AS: HeaderName = HeaderName::from_static("x-fairlead-host");
 const SCHEME: HeaderName = HeaderName::from_static("x-fairlead-scheme");
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
-/// The slowest management answer: a provider test with its own deadline inside.
+/// The slowest management request is a provider test, which has a shorter deadline.
 const HEAD_DEADLINE: Duration = Duration::from_secs(60);
-/// How long control's head is waited for where a file goes up first.
+/// How long to wait for control's response head when a file is uploaded first.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(600);
-/// The most bytes of a form's fields on their way.
+/// The maximum size of a form's fields in the header.
 const MAX_FIELDS_BYTES: usize = 8 * 1024;
-/// Silence inside an answer.
+/// The maximum silence within a response.
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Serves one forwarded request. Dropping the future ends the call.
+/// Serves one forwarded request. Dropping the future ends the request.
 pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
@@ -67,7 +67,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
             answer::refuse(shared, &exchange, admission.surface, &admission.request_id, fault);
         }
     };
-    // A form has no second reading.
+    // A form was parsed already.
     let checked = if forward.is_unread || upload.is_some() { Ok(()) } else { check_body(&body) };
     if let Err(fault) = checked {
         return refuse(&fault);
@@ -88,7 +88,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
         }
     };
     dress(shared, &admission, &mut forward);
-    // Control has no HEAD of its own: it is a GET whose body stays here.
+    // Control does not implement HEAD: it receives a GET, and its body is dropped here.
     let is_head = forward.method == http::Method::HEAD;
     if is_head {
         forward.method = http::Method::GET;
@@ -112,9 +112,9 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
     }
 }
 
-/// Puts what only this socket may carry into the head: who calls, from where, under which name.
+/// Adds the internal headers: the caller, its address and the host name.
 pub(crate) fn dress(shared: &Shared, admission: &Admission, forward: &mut Forward) {
-    // Control can store at once what this worker has answered, which the request may be about.
+    // The request may be about a response that this worker has just completed, so control must be able to store it now.
     shared.responses.seal();
     let headers = &mut forward.headers;
     headers.insert(LINK, headers::value(shared.config.link_token.expose()));
@@ -131,8 +131,8 @@ pub(crate) fn dress(shared: &Shared, admission: &Admission, forward: &mut Forwar
     }
 }
 
-/// Holds a body to the same rules as inference bodies, so that no two readers of it see different things: one JSON object,
-/// bounded in depth, no member twice.
+/// Applies the same rules to a body as for inference: one JSON object of limited depth without duplicate members. So no
+/// two parsers see different things.
 pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
     if body.is_empty() {
         return Ok(());
@@ -146,7 +146,7 @@ pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// The name of the form's part that has the file.
+/// The name of the form field that contains the file.
 fn file_part(route: &Route) -> &'static str {
     if route.path.ends_with("/parts") {
         "data"
@@ -155,8 +155,8 @@ fn file_part(route: &Route) -> &'static str {
     }
 }
 
-/// The file of a form; what else the form says goes into the head. Control does not read forms: two readers would be one
-/// too many.
+/// Returns the file of a form and puts the other fields into a header. Control does not parse forms, because two
+/// parsers might disagree.
 fn the_file(stored: &Stored, name: &'static str, headers: &mut HeaderMap) -> Result<Chunk, Error> {
     let mut files = stored.form.files();
     let file = files.next().filter(|file| file.name == name);
@@ -199,7 +199,8 @@ async fn relay(
         || tokio::select! {
             biased;
             is_whole = copy(exchange, &mut body) => is_whole,
-            // A stream of events ends with the caller's right to it; of anything else, such as a download, a part is not the whole.
+            // An event stream ends when the caller's access ends. Any other response, such as a download, is sent in
+            // full.
             () = refused_later(shared, admission) => is_events,
         };
     if is_whole {
@@ -209,7 +210,7 @@ async fn relay(
     }
 }
 
-/// Ends when the caller would not pass the gate any more, or has other rights than control was told of.
+/// Completes when the caller would no longer be admitted, or when its permissions changed.
 async fn refused_later(shared: &Shared, admission: &Admission) {
     let Admission { standing, route, principal, .. } = admission;
     loop {
@@ -224,11 +225,11 @@ async fn refused_later(shared: &Shared, admission: &Admission) {
     }
 }
 
-/// Why there is no answer of control.
+/// Why control did not respond.
 #[derive(Debug)]
 pub(crate) struct NoControlAnswer {
     pub error: Error,
-    /// The request was on its way, so that control may have done its work all the same.
+    /// The request was sent, so control may have executed it.
     pub is_sent: bool,
 }
 
@@ -242,7 +243,7 @@ impl NoControlAnswer {
     }
 }
 
-/// Asks control, whose answer's head comes within the deadline.
+/// Calls control and waits for the response head within the deadline.
 pub(crate) async fn call(
     shared: &Shared,
     forward: Forward,
@@ -272,7 +273,8 @@ fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
     Ok(request.into_parts().0)
 }
 
-/// Sends the request; a kept connection that turns out closed before the request was written is replaced once.
+/// Sends the request. If a pooled connection turns out to be closed before the request was written, it is replaced
+/// once.
 pub(crate) async fn ask(
     shared: &Shared,
     head: &http::request::Parts,
@@ -314,11 +316,11 @@ async fn send(
     })
 }
 
-/// The body, with back-pressure; `false` when it did not come whole, or nobody is there for it.
+/// Copies the body with back-pressure. Returns `false` if it is truncated or the caller left.
 ///
-/// This is not a kind of [`crate::call::stream::StreamKind`]: an answer of control has no target, no settlement and no other
-/// connection to try, so of the rules of that loop only room for the caller and one idle deadline would be left. A chunk
-/// goes on alone, where that loop takes in one step what its provider has ready, since control's answers are small.
+/// This is not a [`crate::call::stream::StreamKind`]. A response of control has no target, no settlement and no
+/// alternative connection, so only back-pressure and an idle deadline would remain of that loop. Each chunk is sent
+/// separately, because control's responses are small.
 pub(crate) async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
     loop {
         let next = poll_fn(|cx| match exchange.poll_room(cx) {

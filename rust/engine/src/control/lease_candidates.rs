@@ -1,4 +1,4 @@
-//! Control's question for the connections that may be leased to a session.
+//! Control's command that lists the connections that may be leased to a session.
 
 use crate::route::choose::{self, RoutingHints};
 use crate::route::model;
@@ -6,14 +6,14 @@ use crate::shared::Shared;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-/// A model that somebody wants a connection for.
+/// A model for which a connection is requested.
 #[derive(Deserialize)]
 struct Question {
     model: String,
     key_id: String,
 }
 
-/// The connections that may serve it, leased or not, in the order in which calls would try them.
+/// Returns the connections that may serve the model, leased or not, in the order in which calls would try them.
 pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     let Ok(question) = serde_json::from_str::<Question>(args) else { return Err("the arguments cannot be read") };
     let live = shared.live.load_full();

@@ -1,5 +1,5 @@
-//! The link to control: one long poll at a time. It brings the newest snapshot and commands, and tells control what this
-//! worker has applied and how it fares. Without control the worker goes on with what it has.
+//! The link to control: one long poll at a time. A poll returns the newest snapshot and commands, and reports what this
+//! worker has applied and its state. Without control the worker continues with what it has.
 
 use crate::active_config::Live;
 use crate::clock;
@@ -29,7 +29,7 @@ const POLL_DEADLINE: Duration = Duration::from_secs(7);
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_millis(250);
-/// Stands in the shared store for all nodes that it does not know.
+/// The name in the shared store for all nodes that it does not know.
 const BEFORE: &str = "before";
 const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
 
@@ -44,13 +44,13 @@ struct Poll<'a> {
     spent: Option<Spent<'a>>,
 }
 
-/// The question to control about the past of limits: sums over all records that this worker wrote before a segment, and all
-/// of other workers.
+/// The request to control for past usage under limits: the sums of all records that this worker wrote before a segment,
+/// and of all records of other workers.
 #[derive(Serialize)]
 struct Spent<'a> {
     before_segment: u64,
     questions: Vec<SpentQuestion<'a>>,
-    /// Nodes whose own sums are wanted, too.
+    /// Nodes for which separate sums are requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nodes: Vec<String>,
 }
@@ -88,54 +88,54 @@ struct Stats<'a> {
     requests_total: u64,
     shed_total: u64,
     draining: bool,
-    /// Of the engine's own listener; zero behind another.
+    /// Connections of the engine's listener; zero with a different front.
     socket_connections: usize,
     socket_refused_total: u64,
     threads_stuck: usize,
     buffered_body_bytes: usize,
     spool_unwritten_bytes: usize,
     spool_lost_records: u64,
-    /// Exchanges whose bodies were to be kept and are not.
+    /// Captures that were dropped.
     bodies_lost_total: u64,
-    /// The newest clear that this worker has carried out.
+    /// The newest reset that this worker has applied.
     cleared: u64,
-    /// Where limits are held together with other nodes.
+    /// Set if limits are shared with other nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     leases: Option<LeaseStats>,
     connections: Vec<ConnectionStats<'a>>,
     providers: Vec<ProviderStats<'a>>,
-    /// Those that have changed.
+    /// The samples that changed.
     metrics: &'a [Sample],
 }
 
 #[derive(Deserialize)]
 struct Answer<'a> {
-    /// Which control process it is. An older one does not say, and is told everything each time.
+    /// Identifies the control process. An older version does not send it and receives everything each time.
     #[serde(default)]
     control: &'a str,
     #[serde(borrow, default)]
     snapshot: Option<&'a RawValue>,
-    /// Sums in the order of the questions; absent while control does not have all records yet.
+    /// Sums in the order of the questions; `None` while control does not have all records yet.
     #[serde(default)]
     spent: Option<Vec<u64>>,
-    /// Sums of each node that was asked for.
+    /// Sums of each requested node.
     #[serde(default)]
     spent_by_node: Vec<NodeSums>,
     #[serde(borrow, default)]
     commands: Vec<crate::control::commands::Command<'a>>,
 }
 
-/// The use that one node has recorded.
+/// The usage that one node has recorded.
 #[derive(Deserialize)]
 struct NodeSums {
     node: String,
-    /// The node's process is gone, and all its records are in.
+    /// The node's process has ended, and all its records were ingested.
     has_ended: bool,
-    /// In the order of the questions.
+    /// Sums in the order of the questions.
     sums: Vec<u64>,
 }
 
-/// Why a poll came to nothing.
+/// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error("control is not reachable")]
@@ -146,7 +146,7 @@ enum Fault {
     Unreadable(String),
 }
 
-/// Loads the snapshot that was kept on disk, so that the worker serves before control does, or without it.
+/// Loads the snapshot from disk, so that the worker can serve before control is available, or without it.
 pub fn load_kept(shared: &Shared) {
     let path = shared.config.data_dir.join("snapshot.json");
     let json = match std::fs::read(&path) {
@@ -185,8 +185,8 @@ pub async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// One poll. Where what it brings has limits whose past is not known, a second one asks for that before the new
-/// configuration is used: a limit that was just set is in force when the write that set it is answered.
+/// Polls once. If the new configuration has limits with unknown past usage, a second poll requests it before the
+/// configuration is used. So a new limit is enforced by the time the write that set it returns.
 async fn poll(shared: &Arc<Shared>) -> Result<(), Fault> {
     let json = ask(shared).await?;
     let Some(mut offered) = newer(shared, &json)? else { return Ok(()) };
@@ -200,7 +200,8 @@ async fn poll(shared: &Arc<Shared>) -> Result<(), Fault> {
                     offered = newest;
                 }
             }
-            // Control went away in between; what it brought holds all the same, a revoked key first of all.
+            // Control became unavailable in between. The new configuration is used anyway, above all because it may
+            // revoke keys.
             Err(reason) => fault = Some(reason),
         }
     }
@@ -214,10 +215,10 @@ async fn poll(shared: &Arc<Shared>) -> Result<(), Fault> {
     fault.map_or(Ok(()), Err)
 }
 
-/// Asks control once: for news, and for the past of limits whose accounts are not known.
+/// Sends one poll, which includes the request for past usage of limits without accounts.
 async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     let (questions, before_segment) = shared.ledger.ask(clock::moment(), || shared.spool.hold());
-    // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
+    // No further segment is sealed until the response, so that the sums cover exactly the sealed ones.
     let _held = HeldSpool(shared);
     let done = shared.commands.unsent();
     let mut samples = shared.metrics.samples();
@@ -228,7 +229,7 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     shared.commands.forget(&done);
     let answer = parse(&json)?;
     if shared.counter_reports.note(answer.control, news) {
-        // Kept connections may lead to the one before: what this worker asks and what it reports belong together.
+        // Pooled connections may lead to the previous process, but requests and reports must reach the same process.
         shared.pool.forget(&shared.control);
     }
     if let Some(sums) = answer.spent {
@@ -244,7 +245,7 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     Ok(json)
 }
 
-/// What each node has used, for each question, and what is left of the sum: the use of all that are not known.
+/// Splits each sum by node. The remainder is the usage of all unknown nodes.
 fn pasts(sums: &[u64], nodes: &[NodeSums]) -> Vec<UseByNode> {
     let past = |(at, &sum): (usize, &u64)| {
         let mut rest = sum;
@@ -272,8 +273,8 @@ fn parse(json: &[u8]) -> Result<Answer<'_>, Fault> {
     serde_json::from_slice(json).map_err(|error| Fault::Unreadable(error.to_string()))
 }
 
-/// The snapshot in an answer, if it is newer than the one in use. A restarted control may offer what is in use already, and
-/// an older version would bring revoked keys back.
+/// Returns the snapshot in a response if it is newer than the one in use. A restarted control may offer the current
+/// version again, and an older version would restore revoked keys.
 fn newer(shared: &Shared, json: &Bytes) -> Result<Option<Offered>, Fault> {
     let Some(raw) = parse(json)?.snapshot.filter(|raw| raw.get() != "null") else { return Ok(None) };
     let snapshot = Snapshot::parse(raw.get().as_bytes()).map_err(|error| Fault::Unreadable(error.to_string()))?;
@@ -282,17 +283,17 @@ fn newer(shared: &Shared, json: &Bytes) -> Result<Option<Offered>, Fault> {
     Ok(Some(offered).filter(|offered| offered.snapshot.version > shared.live.load().snapshot.version))
 }
 
-/// A snapshot and the bytes that it was read from.
+/// A snapshot and the bytes from which it was parsed.
 struct Offered {
     snapshot: Snapshot,
     document: Bytes,
 }
 
-/// Keeps a snapshot for a start without control, before control hears that it is in use: a key whose revocation was
-/// answered does not come back with a restart. Control on the same machine does this itself.
+/// Stores a snapshot for a start without control. This happens before control learns that it is in use, so that a
+/// revoked key does not work again after a restart. On the same machine control stores the snapshot itself.
 async fn keep(shared: &Shared, document: Bytes) {
     let folder = shared.config.data_dir.clone();
-    // Workers of one node keep the same file.
+    // Workers of one node write the same file.
     let new = folder.join(format!("snapshot.json.{}", shared.worker_id));
     let writing = crate::blocking::disk(move || {
         let written = write_whole(&new, &document).and_then(|()| std::fs::rename(&new, folder.join("snapshot.json")));
@@ -300,7 +301,7 @@ async fn keep(shared: &Shared, document: Bytes) {
     });
     match writing.await {
         Ok(Ok(())) => {}
-        // A full disk must not keep a revoked key alive: it is used, kept or not.
+        // A full disk must not keep a revoked key valid, so the snapshot is used even if it was not stored.
         Ok(Err(error)) => tracing::error!(%error, "the snapshot is in use and cannot be kept for a restart"),
         Err(error) => tracing::error!(%error, "the snapshot is in use and was not kept for a restart"),
     }
@@ -313,10 +314,10 @@ fn write_whole(path: &Path, document: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Opens accounts for the limits of a snapshot. Whether there is one whose past must be asked for.
+/// Opens accounts for the limits of a snapshot. Returns whether past usage must be requested for one of them.
 fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
     let live = shared.live.load();
-    // Without a configuration before this one, every key and group may have been used by a worker before this one.
+    // Without a previous configuration, a previous worker may have served any key and group.
     let before = &live.snapshot;
     let is_new = |id: &str| before.version > 0 && !before.has_group(id) && !before.keys().any(|key| key.id == id);
     shared.ledger.open(snapshot.keys(), is_new, clock::moment())
@@ -339,8 +340,8 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(LINK, crate::gate::headers::value(shared.config.link_token.expose()));
-    // A fresh connection unless one is kept: the poll may wait, so it never shares a pooled one with forwarded requests
-    // for longer than its own turn.
+    // Uses an idle connection or opens a new one. The poll may wait for long, so it does not share a connection with
+    // forwarded requests beyond its own turn.
     let lease = match shared.pool.idle(&shared.control) {
         Some(lease) => lease,
         None => tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control))

@@ -1,6 +1,12 @@
-//! The control plane as the engine sees it: [`link`] brings snapshots and commands and takes [`stats`] and changed [`counters`];
-//! [`commands`] carries them out ([`lease_candidates`] is one), [`reports`] holds what came of them; [`forward`] hands requests over ([`restart_page`] is what
-//! browsers get while nobody takes them), [`background`] those that control works on by itself, [`repeats`] has a request done once under its idempotency key, [`responses`] stores responses that later requests continue, [`response_spool`] those on their way; [`own_files`] puts stored files into requests that name them.
+//! The connection to the control plane.
+//!
+//! - [`link`]: fetches snapshots and commands, and reports [`stats`] and changed [`counters`]
+//! - [`commands`]: runs commands, for example [`lease_candidates`], and [`reports`] stores their results
+//! - [`forward`]: forwards requests to control; [`restart_page`] is shown to browsers while it is unavailable
+//! - [`background`]: requests that control performs later
+//! - [`repeats`]: runs such requests once per idempotency key
+//! - [`responses`] and [`response_spool`]: stores responses that later requests continue
+//! - [`own_files`]: replaces references to stored files with their contents
 
 pub mod background;
 pub mod commands;

@@ -1,6 +1,8 @@
-//! Requests that name files or cached contents which the gateway stores: control puts them into the body, so that every provider can read it.
+//! Requests that refer to files or cached contents stored by the gateway. Control inserts the contents into the body,
+//! so that every provider can read it.
 //!
-//! Most bodies name none, which one search tells. An id that is not stored here may be the provider's own: it stays as it is.
+//! Most bodies refer to none, which a text search detects. An unknown id may be the provider's own and is left
+//! unchanged.
 
 use crate::control::responses::{ask, owner};
 use crate::gate::request::Admission;
@@ -18,7 +20,7 @@ use std::time::Duration;
 const FILL: &str = "/internal/files/fill";
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The refusal of control.
+/// Control's refusal.
 #[derive(Deserialize)]
 struct Refusal<'a> {
     #[serde(borrow)]
@@ -29,7 +31,7 @@ struct Refusal<'a> {
     param: Option<Cow<'a, str>>,
 }
 
-/// The body with the contents of the files that it names; `None` for one that names none of this caller's.
+/// Returns the body with the contents of its files; `None` if it refers to none of this caller's files.
 pub async fn fill(shared: &Shared, admission: &Admission, body: &Bytes) -> Result<Option<Bytes>, Error> {
     if admission.principal.key().is_none() || !may_name(admission.dialect, body) {
         return Ok(None);
@@ -60,7 +62,7 @@ fn name_of(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Whether the body may name a stored file.
+/// Whether the body may refer to a stored file.
 fn may_name(dialect: Dialect, body: &[u8]) -> bool {
     let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
     match dialect {

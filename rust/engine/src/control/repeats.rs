@@ -1,8 +1,9 @@
-//! Requests that control works on, done once under an idempotency key: a video, a search, a batch, a file, a lease, a background
-//! response. The first is worked on; whoever repeats it gets its answer (`call/coalesce.rs`), from another worker too.
+//! Requests that control performs, run once per idempotency key: videos, searches, batches, files, leases and
+//! background responses. The first request performs the work, and repeats receive its response (`call/coalesce.rs`),
+//! also from another worker.
 //!
-//! For requests that only control knows, the key is `Idempotency-Key` alone. Proxies give all requests of one page the same
-//! `X-Request-Id`, and a lease that is taken, given back and taken again is no repetition.
+//! For requests that only control knows, only `Idempotency-Key` counts. Proxies give all requests of a page the same
+//! `X-Request-Id`, and a lease that is taken, returned and taken again is not a repeat.
 
 use crate::call::coalesce::{self, Followed, Leader, Recording};
 use crate::call::idempotency::{self, ClaimSlot, Part};
@@ -27,7 +28,7 @@ pub(crate) fn may_be_repeated(admission: &Admission) -> bool {
     is_callers && admission.route.method == "POST" && admission.is_key_declared
 }
 
-/// The part of a request among those of its key. `content`: its body, or what stands for it.
+/// The role of a request among those with its key. `content` is its body or a digest of it.
 pub(crate) fn part_of(shared: &Shared, whole: &Whole, content: &[u8]) -> Part {
     if !may_be_repeated(&whole.admission) {
         return Part::Alone;
@@ -37,7 +38,7 @@ pub(crate) fn part_of(shared: &Shared, whole: &Whole, content: &[u8]) -> Part {
     Part::of(shared, &whole.exchange, &whole.admission, &digest)
 }
 
-/// Has control do the `work` of a request that it alone knows.
+/// Asks control to perform the `work` of a request that only control knows.
 pub(crate) fn serve_forwarded<W: Future<Output = ()> + Send + 'static>(
     shared: Arc<Shared>,
     mut whole: Box<Whole>,
@@ -47,7 +48,7 @@ pub(crate) fn serve_forwarded<W: Future<Output = ()> + Send + 'static>(
     async move {
         let digest = match digest_of(&mut whole).await {
             Ok(Some(digest)) => digest,
-            // Nobody is there to be told.
+            // The caller has left.
             Ok(None) => return,
             Err(fault) => return refuse(&shared, &whole, &fault),
         };
@@ -57,7 +58,8 @@ pub(crate) fn serve_forwarded<W: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// What tells the body from others, once it is there. A form is the same as another with the same parts. `None`: the caller left.
+/// Returns a digest of the body once it is complete. Forms with the same parts are equal. Returns `None` if the caller
+/// left.
 async fn digest_of(whole: &mut Whole) -> Result<Option<[u8; 32]>, Error> {
     let Some(upload) = whole.upload.take() else { return Ok(Some(fairlead_cache::digest(&[&whole.body[..]]))) };
     let stored = tokio::select! {
@@ -70,7 +72,7 @@ async fn digest_of(whole: &mut Whole) -> Result<Option<[u8; 32]>, Error> {
     Ok(Some(digest))
 }
 
-/// Does the work of a request, or gives it the answer of the one that it repeats.
+/// Performs the work of a request, or returns the response of the request that it repeats.
 pub(crate) async fn serve<W: Future<Output = ()> + Send + 'static>(
     shared: Arc<Shared>,
     whole: Box<Whole>,
@@ -85,7 +87,7 @@ pub(crate) async fn serve<W: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Does the work for everybody who sends the idempotency key, unless another worker does.
+/// Performs the work for all requests with the idempotency key, unless another worker does.
 async fn lead<W: Future<Output = ()> + Send + 'static>(
     shared: Arc<Shared>,
     mut whole: Box<Whole>,
@@ -113,7 +115,7 @@ async fn lead<W: Future<Output = ()> + Send + 'static>(
     }
 }
 
-/// Waits until another worker has answered, and answers as it has; does the work where that one failed or is gone.
+/// Waits for another worker's response and returns it. If that worker failed or is gone, this worker performs the work.
 async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
     shared: Arc<Shared>,
     whole: Box<Whole>,
@@ -132,7 +134,7 @@ async fn wait_elsewhere<W: Future<Output = ()> + Send + 'static>(
     drop(end);
 }
 
-/// Gives the answer that another worker has given, or says why that cannot be.
+/// Returns another worker's response, or an error that says why there is none.
 fn repeat_elsewhere(shared: &Arc<Shared>, whole: &Whole, ruling: Ruling) {
     match ruling.answer() {
         Ok(KeptAnswer { mut head, body }) => {
@@ -149,7 +151,7 @@ fn repeat_elsewhere(shared: &Arc<Shared>, whole: &Whole, ruling: Ruling) {
     }
 }
 
-/// Gives the answer of the request that this one repeats.
+/// Returns the response of the request that this one repeats.
 async fn repeat(shared: &Arc<Shared>, whole: &Whole, recording: Arc<Recording>) {
     if is_recorded(whole) {
         return idempotency::repeat(&mut settlement_of(shared, whole), recording, &whole.body).await;
@@ -165,7 +167,7 @@ async fn repeat(shared: &Arc<Shared>, whole: &Whole, recording: Arc<Recording>) 
     }
 }
 
-/// Answers one that was refused, and writes it down where such requests have records.
+/// Refuses a request, and writes a usage record if its kind has one.
 pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
     let Admission { route, request_id, .. } = &whole.admission;
     if matches!(route.answer, Answer::Control | Answer::Upload) {
@@ -175,7 +177,7 @@ pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
     settle::refuse(&mut settlement_of(shared, whole), Outcome::Refused, fault);
 }
 
-/// Whether a repetition has a usage record of its own: of what is paid for.
+/// Whether a repeat has a separate usage record: true for paid requests.
 fn is_recorded(whole: &Whole) -> bool {
     matches!(whole.admission.route.answer, Answer::Search | Answer::Video)
 }

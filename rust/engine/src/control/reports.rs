@@ -1,10 +1,10 @@
-//! Outcomes of commands that control has sent, kept until control has them.
+//! Results of control's commands, stored until control has received them.
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The outcome of a command: `result`, or `error` in words.
+/// The result of a command: `result`, or `error` as text.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     pub id: u64,
@@ -14,12 +14,12 @@ pub struct Report {
     pub error: Option<&'static str>,
 }
 
-/// Reports that control has not heard yet.
+/// Reports that control has not received yet.
 #[derive(Debug, Default)]
 pub struct UnsentReports(Mutex<Vec<Report>>);
 
 impl UnsentReports {
-    /// A command was carried out.
+    /// Adds the report of a finished command.
     pub fn push(&self, report: Report) {
         self.0.lock().push(report);
     }

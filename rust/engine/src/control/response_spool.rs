@@ -1,10 +1,10 @@
-//! Responses on their way to control's database. A response is appended to a segment in `spool/responses` before its answer
-//! ends, so a `kill -9` of the relay or of control loses none; control stores a whole segment in one transaction.
+//! Responses that will be stored in control's database. A response is appended to a segment in `spool/responses` before
+//! it ends, so a `kill -9` of the relay or of control loses none. Control stores a whole segment in one transaction.
 //!
-//! Control grants each caller an amount of bytes that a worker may append without asking. The grant is a small part of the
-//! caller's free storage. A caller without a grant has its response stored by control while the answer waits, and control's
-//! reply brings the next grant. So a caller whose storage is full learns it with the answer, and a worker that control does
-//! not reach leaves a bounded backlog.
+//! Control grants each caller a number of bytes that a worker may append without asking. The grant is a small part of
+//! the caller's free storage. For a caller without a grant, control stores the response while the caller waits, and its
+//! reply contains the next grant. So a caller whose storage is full learns this with the response, and a worker that
+//! cannot reach control has a bounded backlog.
 
 use crate::observe::segment::{Segment, MAX_SEGMENT_BYTES};
 use parking_lot::Mutex;
@@ -16,18 +16,18 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long after its first response a segment is sealed.
+/// The time from the first response of a segment until it is sealed.
 pub const SEAL_AFTER: Duration = Duration::from_millis(100);
-/// A larger response goes to control directly.
+/// A larger response is sent to control directly.
 pub const MAX_RESPONSE_BYTES: usize = 256 * 1024;
-/// Bytes of this worker that control has not stored yet.
+/// The limit of bytes from this worker that control has not stored yet.
 const MAX_WAITING_BYTES: u64 = 256 * 1024 * 1024;
-/// The disk's last bytes are for records of usage and for the databases.
+/// Disk space that is reserved for usage records and the databases.
 const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_GRANTS: usize = 20_000;
 const GRANT_LASTS: Duration = Duration::from_secs(60);
 
-/// What a caller may still append. It ends with the configuration under which control granted it.
+/// The bytes that a caller may still append. A grant ends with the configuration under which control gave it.
 #[derive(Debug)]
 struct Grant {
     bytes: u64,
@@ -35,12 +35,12 @@ struct Grant {
     until: Instant,
 }
 
-/// Whether the spool took a response.
+/// Whether the spool accepted a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// The response is in the file. A caller that begins a segment seals it soon.
+    /// The response is in the file. If it starts a segment, the caller must seal the segment soon.
     Kept { begins_segment: bool },
-    /// The spool does not take it.
+    /// The spool did not accept the response.
     No,
 }
 
@@ -54,7 +54,7 @@ struct State {
     grants: HashMap<String, Grant>,
 }
 
-/// The segments of responses of one worker.
+/// The segments with responses of one worker.
 #[derive(Debug)]
 pub struct ResponseSpool {
     folder: PathBuf,
@@ -69,7 +69,7 @@ impl ResponseSpool {
         Self { folder, worker_id: worker_id.to_owned(), state: Mutex::default() }
     }
 
-    /// Notes what control grants a caller under this version of the configuration.
+    /// Stores what control grants a caller under this version of the configuration.
     pub fn grant(&self, owner: &str, bytes: u64, version: u64) {
         let mut state = self.state.lock();
         if state.grants.len() >= MAX_GRANTS && !state.grants.contains_key(owner) {
@@ -83,7 +83,7 @@ impl ResponseSpool {
         state.grants.insert(owner.to_owned(), grant);
     }
 
-    /// Appends a response that consists of these parts, if its caller's grant has room for it.
+    /// Appends a response, given in parts, if its caller's grant is large enough.
     pub fn append<const N: usize>(&self, owner: &str, parts: [&[u8]; N], version: u64) -> Appended {
         let size = parts.iter().map(|part| part.len() as u64).sum();
         let mut state = self.state.lock();
@@ -124,10 +124,10 @@ impl ResponseSpool {
         Ok(())
     }
 
-    /// Whether another segment may begin.
+    /// Checks whether another segment may be started.
     fn check_room(&self, state: &mut State) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        // Control deletes a segment once it is stored, the oldest first.
+        // Control deletes a segment after storing it, the oldest first.
         while let Some((path, bytes)) = state.waiting.front() {
             if path.try_exists()? {
                 break;

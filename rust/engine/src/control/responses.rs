@@ -1,7 +1,7 @@
-//! Responses that callers asked to be stored (`store`), and the conversation that a request with a `previous_response_id`
-//! continues. A finished response is appended to the worker's spool ([`crate::control::response_spool`]), or else stored by
-//! control while its answer waits, no longer than a deadline. A response that could not be stored is answered all the same,
-//! with a header that says so.
+//! Responses that callers asked to store (`store`), and the conversations that requests with a `previous_response_id`
+//! continue. A finished response is appended to the worker's spool ([`crate::control::response_spool`]). If that is not
+//! possible, control stores it while the caller waits, with a deadline. A response that could not be stored is returned
+//! anyway, with a header that says so.
 
 use crate::clock;
 use crate::control::forward::{self, LINK};
@@ -24,19 +24,19 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Set on an answer that was not stored although the caller asked for it.
+/// Set on a response that was not stored although the caller asked for it.
 pub const NOT_STORED: HeaderName = HeaderName::from_static("x-gateway-not-stored");
-/// The members of a request that name what it continues.
+/// The members of a request that refer to what it continues.
 const PREVIOUS: &str = "previous_response_id";
 const CONVERSATION: &str = "conversation";
 const KEEP: &str = "/internal/responses";
 const CONTEXT: &str = "/internal/responses/context";
 const KEEP_DEADLINE: Duration = Duration::from_secs(2);
 const CONTEXT_DEADLINE: Duration = Duration::from_secs(5);
-/// The most bytes of a conversation, and of one response that is kept.
+/// The maximum size of a conversation, and of a stored response.
 const MAX_BYTES: usize = 24 * 1024 * 1024;
 
-/// The request with all that it goes on from, read anew; `None` for one that goes on from nothing.
+/// Returns the request with all earlier turns; `None` if it continues nothing.
 pub async fn recall(
     shared: &Shared,
     admission: &Admission,
@@ -48,7 +48,7 @@ pub async fn recall(
         (None, Some(id)) => (PREVIOUS, json!({"id": id, "owner": owner(admission)})),
         (None, None) => return Ok(None),
     };
-    // It may be a response that this worker has just answered.
+    // The request may continue a response that this worker has just completed.
     shared.responses.seal();
     let question = question.to_string();
     let answer = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
@@ -68,7 +68,7 @@ pub async fn recall(
     }
 }
 
-/// The error for a response or a conversation that is not stored for this caller.
+/// The error for a response or conversation that is not stored for this caller.
 fn unknown(parsed: &ChatRequest) -> Error {
     let shown = |id: &str| id.chars().take(100).collect::<String>();
     let message = match (&parsed.conversation, &parsed.previous) {
@@ -80,7 +80,7 @@ fn unknown(parsed: &ChatRequest) -> Error {
     Error::client(ErrorKind::NotFound, message)
 }
 
-/// Stores an answer, if the caller asked for it or it belongs to a conversation. `false` when it does and is not stored.
+/// Stores a response if the caller asked for it or if it belongs to a conversation. Returns `false` if storing failed.
 pub async fn keep(
     shared: &Arc<Shared>,
     admission: &Admission,
@@ -105,24 +105,24 @@ pub async fn keep(
     }
 }
 
-/// Seals the segment that was begun just now, so that control need not wait long for what is in it.
+/// Seals a new segment after a short delay, so that control can store its contents soon.
 fn seal_soon(shared: &Arc<Shared>) {
     let shared = Arc::clone(shared);
-    // It ends by itself; the engine seals the last segment when it stops.
+    // The task ends after its sleep. The engine seals the last segment when it stops.
     drop(crate::task::spawn(async move {
         tokio::time::sleep(SEAL_AFTER).await;
         shared.responses.seal();
     }));
 }
 
-/// Sets the header of an answer that was not stored.
+/// Sets the header of a response that was not stored.
 pub fn note_unstored(is_kept: bool, headers: &mut HeaderMap) {
     if !is_kept {
         headers.insert(NOT_STORED, HeaderValue::from_static("true"));
     }
 }
 
-/// Whose a response is; as control reads it from the principal.
+/// The owner of a response, in the form that control derives from the principal.
 pub(super) fn owner(admission: &Admission) -> String {
     let id = admission.principal.key().map_or("", |key| key.id.as_str());
     format!("{}:{id}", admission.principal.kind())
@@ -136,12 +136,13 @@ struct Finished<'a> {
     /// The conversation that it belongs to, and whether the response itself is stored.
     conversation: Option<(&'a str, bool)>,
     model: &'a str,
-    /// The inside of a JSON list.
+    /// The elements of a JSON list, without brackets.
     items: Vec<u8>,
     response: &'a Bytes,
 }
 
-/// The first line of a response in the spool. Behind it come the input and the response, of so many bytes, and a line end.
+/// The first line of a response in the spool. It gives the lengths of the input and the response that follow; a newline
+/// ends the entry.
 #[derive(Serialize)]
 struct SpoolHead<'a> {
     id: &'a str,
@@ -153,7 +154,7 @@ struct SpoolHead<'a> {
     response_bytes: usize,
 }
 
-/// Control's reply to a response that it has stored.
+/// Control's reply after storing a response.
 #[derive(Deserialize)]
 struct Stored {
     grant_bytes: u64,
@@ -173,7 +174,7 @@ impl<'a> Finished<'a> {
         Some(Self { id, owner: owner(admission), previous, conversation, model: &parsed.model, items, response })
     }
 
-    /// Appends it to the spool, unless it is one that control must look at before it is answered.
+    /// Appends the response to the spool, unless control must check it before the caller receives it.
     fn append(&self, shared: &Shared, version: u64) -> Appended {
         // The items of a conversation are added in the order of its responses, so its caller waits for control.
         let is_alone = self.conversation.is_none();
@@ -194,7 +195,7 @@ impl<'a> Finished<'a> {
         shared.responses.append(&self.owner, parts, version)
     }
 
-    /// Has control store it, and notes how much its caller may append to the spool from now on.
+    /// Asks control to store the response, and records the caller's new grant for the spool.
     async fn store(self, shared: &Shared, version: u64) -> bool {
         let owner = self.owner.clone();
         let Some(pieces) = self.into_pieces() else { return false };
@@ -226,7 +227,7 @@ impl<'a> Finished<'a> {
     }
 }
 
-/// Whether the elements of a list, given without its brackets, are objects.
+/// Whether the elements of a list, given without brackets, are objects.
 fn are_objects(items: &[u8]) -> bool {
     let mut rest = items.trim_ascii_start();
     while !rest.is_empty() {
@@ -241,7 +242,7 @@ fn are_objects(items: &[u8]) -> bool {
     true
 }
 
-/// The inside of the list that the request's own input is.
+/// The request's own input as list elements without brackets.
 fn own_items(body: &[u8]) -> Option<Vec<u8>> {
     let wanted = ["input"];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).ok()?;
@@ -253,7 +254,7 @@ fn own_items(body: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The body with the earlier items before its own, and without the member `named`, which names where they are stored.
+/// Returns the body with the earlier items before its own, and without the member `named`, which refers to them.
 fn splice(body: &Bytes, named: &str, earlier: &[u8]) -> Result<Bytes, Error> {
     let broken = || Error::gateway(ErrorKind::Internal, "What was kept of the earlier response cannot be read.");
     let wanted = ["items"];

@@ -1,4 +1,4 @@
-//! The page that a browser gets while management restarts, where a program gets an error as JSON.
+//! The page that browsers receive while management restarts. Programs receive a JSON error instead.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::base_headers;
@@ -10,28 +10,28 @@ use fairlead_core::{Error, ErrorKind};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
-/// The parts of the site that people look at.
+/// The paths that people visit.
 const PLACES: [&str; 5] = ["/dashboard", "/login", "/board", "/oauth", "/setup"];
 const STYLE: &str = "html{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}body{max-width:34rem;margin:18vh auto;padding:0 1.5rem}h1{font-size:1.25rem}";
-/// The hash is of [`STYLE`]: the page loads nothing and runs nothing.
+/// The hash of [`STYLE`]: the page loads nothing and runs no scripts.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       style-src 'sha256-5yh1XrGLVlRCZP5pCSk3BZr5jUAZfu1YT1DypfNDNiQ='";
 const REFERRER: HeaderName = HeaderName::from_static("referrer-policy");
 const SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
-/// A browser loads the page again after so many seconds.
+/// The interval after which a browser reloads the page, in seconds.
 const RELOAD_S: u64 = 1;
 
-/// Which page a request gets while management does not answer.
+/// The page for a request while management is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestartPage {
-    /// A page that loads itself again.
+    /// A page that reloads itself.
     Reloads,
-    /// The page after a form, which only the person may send again.
+    /// The page after a form, which only the user may send again.
     AfterForm,
 }
 
 impl RestartPage {
-    /// `None` for a program, and for anything that is no page.
+    /// Returns `None` for a program, and for requests other than pages.
     pub fn of(forward: &Forward) -> Option<Self> {
         let path = forward.path_and_query.split('?').next().unwrap_or_default();
         let is_below =
@@ -43,7 +43,7 @@ impl RestartPage {
         Some(if is_read { Self::Reloads } else { Self::AfterForm })
     }
 
-    /// Ends the exchange with the page; `false` where the fault is another than that management is away.
+    /// Ends the exchange with the page. Returns `false` if the error is not about unavailable management.
     pub fn answer(self, shared: &Shared, exchange: &Exchange, request_id: &str, fault: &Error) -> bool {
         if fault.kind != ErrorKind::ControlUnavailable {
             return false;

@@ -1,5 +1,5 @@
-//! Reports about connections and providers with each poll of the link (docs/explanation/contracts.md). Moments are UTC
-//! there: another process has another monotonic clock.
+//! Reports about connections and providers, sent with each poll of the link (docs/explanation/contracts.md). Times are
+//! in UTC there, because another process has a different monotonic clock.
 
 use crate::active_config::Live;
 use crate::clock;
@@ -10,26 +10,26 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One connection as this worker reports it to control.
+/// The state of a connection as reported to control.
 #[derive(Debug, Serialize)]
 pub struct ConnectionStats<'a> {
     id: &'a str,
-    /// Of the record in the snapshot: what is said here is said of that one.
+    /// The revision of the connection's record in the snapshot to which the report refers.
     revision: u64,
     state: &'static str,
     reason: Option<&'static str>,
-    /// When the state ends by itself.
+    /// When the state ends without intervention.
     until_ms: Option<u64>,
     cooling_ms: u64,
     last_error: Option<&'static str>,
     successes: u64,
     failures: u64,
-    /// When it served last, and failed last.
+    /// The times of the last success and of the last failure.
     served_at_ms: Option<u64>,
     failed_at_ms: Option<u64>,
     latency_ms: Option<f64>,
     in_flight: u32,
-    /// Where the operator set limits, or the provider told rates.
+    /// Set if the operator configured limits or the provider reported rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<LimitStats>,
     quota: Vec<WindowStats>,
@@ -44,27 +44,28 @@ pub struct WindowStats {
     is_quota: bool,
 }
 
-/// The room left under a connection's limits, and how many requests wait for it; null where that limit is not set.
+/// The remaining capacity under a connection's limits, and the number of waiting requests; null for a limit that is not
+/// set.
 #[derive(Debug, Serialize)]
 pub struct LimitStats {
     queued: usize,
     slots: Option<u32>,
     requests: Option<u64>,
     tokens: Option<u64>,
-    /// Rates that the provider told.
+    /// Rate limits that the provider reported.
     learned: Vec<LearnedStats>,
 }
 
-/// A rate of one model's that the provider told, and what is left of it by now.
+/// A rate limit of a model that the provider reported, and what remains of it.
 #[derive(Debug, Serialize)]
 pub struct LearnedStats {
     model: String,
     name: &'static str,
     limit: u64,
     remaining: u64,
-    /// The amount that comes back in a minute.
+    /// The amount that is restored per minute.
     per_minute: Option<u64>,
-    /// Until it is full again, and forgotten.
+    /// The time until the limit is fully available again and is discarded.
     full_in_ms: u64,
 }
 
@@ -99,7 +100,7 @@ pub struct ProviderStats<'a> {
     until_ms: Option<u64>,
 }
 
-/// Both clocks at one moment.
+/// Both clocks, read at the same time.
 #[derive(Clone, Copy)]
 struct Now {
     monotonic_ms: u64,

@@ -1,37 +1,39 @@
-//! The front's side of an exchange: takes the head and the body of the answer as they come, and says that the client is gone.
+//! The front's side of an exchange: takes the head and the body of the response as they arrive, and reports that the
+//! client has left.
 
 use super::state::{wait, Exchange, Head, State, HIGH_WATER_BYTES};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-/// Below this many it goes on.
+/// The task resumes below this many buffered bytes.
 const LOW_WATER_BYTES: usize = 64 * 1024;
-/// The most bytes that the front gets at once: servers bound what they hold by messages, so a message must be bounded too.
+/// The maximum number of bytes that the front takes at once. Servers limit their buffers by messages, so the size of a
+/// message must be limited too.
 pub(super) const MAX_TAKE_BYTES: usize = 32 * 1024;
 
-/// Bytes that a front with threads took at once.
+/// Bytes that a front with threads has taken.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub chunks: Vec<Bytes>,
-    /// Nothing comes after these chunks.
+    /// No more bytes will follow.
     pub ended: bool,
-    /// The answer stops short: the front must break the connection, so that nobody takes it for whole.
+    /// The response is truncated. The front must reset the connection, so that it does not look complete.
     pub aborted: bool,
 }
 
-/// The next part of an answer's body, for a front that polls.
+/// The next part of a response body, for a front that polls.
 #[derive(Debug)]
 pub enum Piece {
     Bytes(Bytes),
-    /// Nothing comes any more.
+    /// The body is complete.
     End,
-    /// The answer stops short: the front must break the connection, so that nobody takes it for whole.
+    /// The response is truncated. The front must reset the connection, so that it does not look complete.
     Abort,
 }
 
 impl Exchange {
-    /// The answer's head, once. `None`: not yet; the front will be woken.
+    /// Takes the response head, once. `None` means that it is not ready and the front will be woken.
     pub fn take_head(&self) -> Option<Head> {
         let mut state = self.state.lock();
         let head = state.take_head();
@@ -39,7 +41,7 @@ impl Exchange {
         head
     }
 
-    /// Takes the bytes that are ready, up to 32 KiB. `None`: nothing yet; the front will be woken.
+    /// Takes the available bytes, up to 32 KiB. `None` means that there are none yet and the front will be woken.
     pub fn take(&self) -> Option<Taken> {
         let mut state = self.state.lock();
         if state.chunks.is_empty() && !state.ended {
@@ -67,7 +69,7 @@ impl Exchange {
         Some(taken)
     }
 
-    /// Whether the front may give more of a body that goes to disk. `false`: not yet; the front will be woken.
+    /// Whether the front may pass more of a body that goes to disk. `false` means that it must wait and will be woken.
     pub fn has_room(&self) -> bool {
         let mut state = self.state.lock();
         let has_room = state.given_bytes <= HIGH_WATER_BYTES || state.ended || state.cancelled;
@@ -75,12 +77,12 @@ impl Exchange {
         has_room
     }
 
-    /// The front gave so much.
+    /// Counts bytes that the front has passed.
     pub fn give(&self, bytes: usize) {
         self.state.lock().given_bytes += bytes;
     }
 
-    /// The answer's head for a front that is a task. `None`: there is no head, because the answer stops short before it.
+    /// Returns the response head to a front that is a task. `None` means that the response was aborted before its head.
     pub fn poll_head(&self, cx: &Context<'_>) -> Poll<Option<Head>> {
         let mut state = self.state.lock();
         if state.head.is_some() || state.aborted {
@@ -90,8 +92,8 @@ impl Exchange {
         Poll::Pending
     }
 
-    /// The next piece of the answer's body for a front that is a task: everything that is there, up to 32 KiB, small chunks
-    /// as one.
+    /// Returns the next part of the response body to a front that is a task: everything available up to 32 KiB, with
+    /// small chunks joined.
     pub fn poll_piece(&self, cx: &Context<'_>) -> Poll<Piece> {
         let mut state = self.state.lock();
         if state.aborted {
@@ -111,13 +113,13 @@ impl Exchange {
         Poll::Ready(Piece::Bytes(piece))
     }
 
-    /// Bytes that the front may take now, and whether the answer is at its end.
+    /// The number of buffered bytes, and whether the response has ended.
     pub fn buffered(&self) -> (usize, bool) {
         let state = self.state.lock();
         (state.buffered_bytes, state.ended)
     }
 
-    /// The body of an answer that was given whole. `None`: it is to be taken piece by piece.
+    /// Takes the body of a response that was set at once. `None` means that it must be taken in parts.
     pub fn take_whole(&self) -> Option<Bytes> {
         let mut state = self.state.lock();
         if !state.is_whole {
@@ -127,7 +129,7 @@ impl Exchange {
         Some(state.chunks.pop_front().unwrap_or_default())
     }
 
-    /// Ready when the front may give more of a body that goes to disk.
+    /// Ready when the front may pass more of a body that goes to disk.
     pub fn poll_room_to_give(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.given_bytes <= HIGH_WATER_BYTES || state.ended || state.cancelled {
@@ -137,12 +139,12 @@ impl Exchange {
         Poll::Pending
     }
 
-    /// A front that is about to look by itself need not be told.
+    /// Discards the waker of a front that is about to check without being woken.
     pub fn forget_waker(&self) {
         self.state.lock().front = None;
     }
 
-    /// The client is gone: the task stops and settles.
+    /// Reports that the client has left, so that the task stops and settles.
     pub fn cancel(&self) {
         let mut state = self.state.lock();
         state.cancelled = true;
@@ -155,7 +157,7 @@ impl Exchange {
     }
 }
 
-/// Wakes the task once what it waited for has been taken.
+/// Wakes the task after data that it waited for was taken.
 fn wake_task(state: &mut State, was_full: bool) {
     if was_full && state.buffered_bytes <= LOW_WATER_BYTES {
         if let Some(task) = state.task.take() {
@@ -164,7 +166,8 @@ fn wake_task(state: &mut State, was_full: bool) {
     }
 }
 
-/// The first chunk, and as many behind it as fit into one message: each message costs its framing and a place in a write.
+/// Joins the first chunk with as many following ones as fit into a message, because each message has a cost for framing
+/// and writing.
 fn gather(first: Bytes, rest: &mut VecDeque<Bytes>) -> Bytes {
     let mut bytes = first.len();
     let count = rest

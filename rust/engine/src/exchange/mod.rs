@@ -1,9 +1,9 @@
-//! One request and its answer, between the front that serves a client and the task that works for it.
+//! One request and its response, between the front that serves a client and the task that performs the work.
 //!
-//! The front asks for what is ready and, when nothing is, is told once when something is. The task pushes a head, then
-//! body bytes, then the end; it waits when the client reads slower than the provider writes. A front that has threads of its
-//! own asks with [`Exchange::take_head`] and [`Exchange::take`] and is told through [`Wake`]; one that is a task of ours polls
-//! ([`Exchange::poll_head`], [`Exchange::poll_piece`]).
+//! The front takes what is ready. If nothing is, it is notified once when something is. The task sends a head, then
+//! body bytes, then the end, and waits while the client reads more slowly than the provider writes. A front with
+//! separate threads uses [`Exchange::take_head`] and [`Exchange::take`] and is notified through [`Wake`]. A front that
+//! is a task of the engine polls ([`Exchange::poll_head`], [`Exchange::poll_piece`]).
 //!
 //! Read [`state`], then [`front`] and [`task`].
 //!

@@ -1,4 +1,4 @@
-//! The state of an exchange, which both sides share under a lock, and how either side waits for the other.
+//! The state of an exchange, which both sides share under a lock, and how each side waits for the other.
 
 use crate::gate::cors::Cors;
 use crate::observe::capture::Capture;
@@ -12,14 +12,14 @@ use std::task::{Context, Waker};
 /// Above this many unread bytes the task stops reading from the provider.
 pub const HIGH_WATER_BYTES: usize = 256 * 1024;
 
-/// Status and headers of an answer.
+/// The status and headers of a response.
 #[derive(Debug)]
 pub struct Head {
     pub status: StatusCode,
     pub headers: HeaderMap<HeaderValue>,
 }
 
-/// How a front learns that an exchange has something for it. Called from the engine's thread; must not block.
+/// Notifies a front that an exchange has data for it. Called from the engine's thread; must not block.
 pub trait Wake: Send + Sync + std::fmt::Debug {
     fn wake(&self, exchange_id: u64);
 }
@@ -32,28 +32,28 @@ pub(super) struct State {
     pub(super) chunks: VecDeque<Bytes>,
     pub(super) buffered_bytes: usize,
     pub(super) ended: bool,
-    /// The answer was given at once. A stream that came to its end before anybody looked is still a stream.
+    /// The response was set at once. A stream that ended before the front read it is still a stream.
     pub(super) is_whole: bool,
     pub(super) aborted: bool,
     pub(super) cancelled: bool,
-    /// The answer, whole as it may look, tells of a failure.
+    /// The response reports a failure, even if it looks complete.
     pub(super) failed: bool,
-    /// The front looked, found nothing and wants to be woken.
+    /// The front found nothing and must be woken.
     pub(super) front_waits: bool,
-    /// The waker of a front that is a task, looked for something and found nothing.
+    /// The waker of a front that is a task and found nothing.
     pub(super) front: Option<Waker>,
-    /// The task waits for room or is watching for the client's going away.
+    /// The task waits for capacity, or for the client to leave.
     pub(super) task: Option<Waker>,
-    /// The cross-origin headers of the answer, whoever makes it.
+    /// The cross-origin headers of the response, whoever creates it.
     pub(super) cors: Option<Cors>,
-    /// Bytes that the front gave and the task has not dealt with.
+    /// Bytes that the front has passed and the task has not processed.
     pub(super) given_bytes: usize,
-    /// Copies what goes to the caller, where that is to be kept.
+    /// Copies the response, if it is captured.
     pub(super) capture: Option<Box<Capture>>,
 }
 
 impl State {
-    /// The one way out for a head, whichever front takes it.
+    /// Takes the head. Every front gets it from here.
     pub(super) fn take_head(&mut self) -> Option<Head> {
         let mut head = self.head.take()?;
         if let Some(cors) = self.cors.take() {
@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// One request's answer on its way from the task that makes it to the front that sends it.
+/// The response of one request, between the task that creates it and the front that sends it.
 #[derive(Debug)]
 pub struct Exchange {
     pub(super) id: u64,
@@ -84,7 +84,7 @@ impl Exchange {
         self.state.lock().cors = cors;
     }
 
-    /// From here on what goes to the caller is copied.
+    /// Starts to copy the response.
     pub fn set_capture(&self, capture: Box<Capture>) {
         self.state.lock().capture = Some(capture);
     }
@@ -93,7 +93,7 @@ impl Exchange {
         matches!(self.state.lock().cors, Some(Cors::Readable(_)))
     }
 
-    /// Wakes a front that asked and found nothing.
+    /// Wakes a front that is waiting.
     pub(super) fn wake_front(&self, mut state: parking_lot::MutexGuard<'_, State>) {
         let wake = std::mem::take(&mut state.front_waits);
         let front = state.front.take();
@@ -107,7 +107,7 @@ impl Exchange {
     }
 }
 
-/// Notes who waits at this place.
+/// Registers the waker of a waiting task.
 pub(super) fn wait(place: &mut Option<Waker>, cx: &Context<'_>) {
     if place.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
         *place = Some(cx.waker().clone());

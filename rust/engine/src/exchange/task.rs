@@ -1,11 +1,11 @@
-//! The task's side of an exchange: gives the answer's head, its bytes and its end, and waits for a client that reads slowly.
+//! The task's side of an exchange: sends the head, the bytes and the end of the response, and waits for a slow client.
 
 use super::state::{wait, Exchange, Head, State, HIGH_WATER_BYTES};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// The answer of [`Exchange::poll_room`].
+/// The result of [`Exchange::poll_room`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     Free,
@@ -13,7 +13,7 @@ pub enum Room {
 }
 
 impl Exchange {
-    /// The task has dealt with so much of what the front gave.
+    /// Counts bytes from the front that the task has processed.
     pub fn accept(&self, bytes: usize) {
         let mut state = self.state.lock();
         state.given_bytes = state.given_bytes.saturating_sub(bytes);
@@ -30,12 +30,12 @@ impl Exchange {
         self.state.lock().ended
     }
 
-    /// Whether a head went to the front: from here on a failure is told in the body.
+    /// Whether the head was sent. Afterwards a failure is reported in the body.
     pub fn is_headed(&self) -> bool {
         self.state.lock().headed
     }
 
-    /// A whole answer at once: one wake-up.
+    /// Sends a complete response at once, with a single wake-up.
     pub fn answer(&self, head: Head, body: Bytes) {
         let mut state = self.state.lock();
         if state.headed || state.ended {
@@ -60,7 +60,7 @@ impl Exchange {
         }
     }
 
-    /// The head, and the first bytes with it.
+    /// Sends the head together with the first bytes.
     pub fn start(&self, head: Head, chunks: impl IntoIterator<Item = Bytes>) {
         let mut state = self.state.lock();
         if state.headed || state.ended {
@@ -75,7 +75,7 @@ impl Exchange {
         self.wake_front(state);
     }
 
-    /// More bytes. Nothing is told to a front that has not asked.
+    /// Sends more bytes. A front that is not waiting is not notified.
     pub fn push(&self, chunks: impl IntoIterator<Item = Bytes>) {
         let mut state = self.state.lock();
         if state.ended {
@@ -87,7 +87,7 @@ impl Exchange {
         }
     }
 
-    /// The end, and the last bytes before it.
+    /// Sends the last bytes and ends the response.
     pub fn end(&self, chunks: impl IntoIterator<Item = Bytes>) {
         let mut state = self.state.lock();
         if state.ended {
@@ -102,7 +102,7 @@ impl Exchange {
         }
     }
 
-    /// Stops short: what was sent is not whole and nothing more can be said. Without effect after the end.
+    /// Aborts the response, which stays truncated. Has no effect after the end.
     pub fn abort(&self) {
         let mut state = self.state.lock();
         if state.ended {
@@ -116,7 +116,7 @@ impl Exchange {
         drop(capture);
     }
 
-    /// Notes that the request did not end well, before its answer ends.
+    /// Marks the request as failed before its response ends.
     pub fn mark_failed(&self) {
         self.state.lock().failed = true;
     }
@@ -125,8 +125,8 @@ impl Exchange {
         self.state.lock().failed
     }
 
-    /// Ready when the client is gone, or when there is room again. Registers the caller for both, so the caller may poll
-    /// other things beside it.
+    /// Ready when the client has left or when there is capacity again. Registers the caller for both, so the caller may
+    /// poll other things as well.
     pub fn poll_room(&self, cx: &Context<'_>) -> Poll<Room> {
         let mut state = self.state.lock();
         if state.cancelled {
@@ -140,7 +140,8 @@ impl Exchange {
         }
     }
 
-    /// Ends when the client has left. Shares its place with [`Exchange::poll_room`], so both are for one task.
+    /// Completes when the client has left. It shares its waker with [`Exchange::poll_room`], so only one task may use
+    /// both.
     pub async fn gone(&self) {
         poll_fn(|cx| match self.poll_room(cx) {
             Poll::Ready(Room::ClientGone) => Poll::Ready(()),

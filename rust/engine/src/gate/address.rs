@@ -1,4 +1,4 @@
-//! The address of a caller: the other end of the socket, or what the operator's own proxies say of it.
+//! The address of a caller: the peer of the socket, or the address that the operator's proxies report.
 
 use crate::clock;
 use crate::gate::inbound::Inbound;
@@ -6,14 +6,14 @@ use crate::shared::Shared;
 use fairlead_core::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 
-/// The caller's address; `None` on a Unix socket. With `trusted_proxies`, so far from the right in `X-Forwarded-For` it stands;
-/// without one, the peer is the caller.
+/// Returns the caller's address; `None` on a Unix socket. With `trusted_proxies` it is the entry at that position from
+/// the right of `X-Forwarded-For`. Without such an entry the peer is the caller.
 pub fn caller_address(inbound: &Inbound<'_>, trusted_proxies: usize) -> Option<IpAddr> {
     let forwarded = if trusted_proxies == 0 { None } else { forwarded(inbound, trusted_proxies) };
     forwarded.or(inbound.peer).map(|address| address.to_canonical())
 }
 
-/// Whether anybody may call from there, whoever it is and whatever for.
+/// Checks whether requests from this address are allowed at all, whoever the caller is.
 pub fn admit_address(shared: &Shared, address: Option<IpAddr>) -> Result<(), Error> {
     if shared.live.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The gate: every request, whoever answers it, passes here once. Route, caller, tier, limits; then either an answer at
-//! once or a body to read.
+//! Admission: every request passes here once, whoever responds to it. It checks the route, the caller, the tier and the
+//! limits. The result is an immediate response or a body to read.
 
 use crate::clock;
 use crate::exchange::{Exchange, Head, Wake};
@@ -30,12 +30,12 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The result of admitting a head.
+/// The result of admitting a request head.
 #[derive(Debug)]
 pub enum Admitted {
-    /// The exchange has its answer.
+    /// The exchange already has its response.
     Answered(Arc<Exchange>),
-    /// Feed the body, if `wants_body`; then it goes on by itself.
+    /// Feed the body if `wants_body`; afterwards the request continues without the front.
     Pending(Pending),
 }
 
@@ -58,31 +58,31 @@ pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -
     }
 }
 
-/// One head at the gate.
+/// A request head during admission.
 struct Gate<'a> {
     shared: &'a Arc<Shared>,
     inbound: &'a Inbound<'a>,
     exchange: Arc<Exchange>,
     request_id: String,
-    /// In whose form it is refused.
+    /// The API whose error format is used.
     surface: Surface,
 }
 
-/// A head that has a route.
+/// A head whose route was found.
 struct RoutedHead<'a> {
     route: &'static Route,
-    /// The part of the path that the route's last braces match.
+    /// The part of the path that matches the last placeholder of the route.
     tail: Cow<'a, str>,
     headers: RequestHeaders<'a>,
 }
 
 impl<'a> Gate<'a> {
-    /// `None`: the exchange has its answer already.
-    // Long: every check of a head in its order, and the record of what was found.
+    /// Runs all checks. Returns `None` if the exchange already has its response.
+    // Long: every check of a head in order, and the record of its results.
     fn pass(&mut self) -> Result<Option<Pending>, Error> {
         let address = caller_address(self.inbound, self.shared.config.trusted_proxies);
         if let Err(fault) = admit_address(self.shared, address) {
-            // Nothing of the head was judged, so nothing that follows it on this connection is read.
+            // The head was not checked, so nothing after it on this connection is read.
             self.shared.metrics.answered(endpoint_of(self.inbound), fault.kind.status());
             refuse_and_close(self.shared, &self.exchange, self.surface, &self.request_id, &fault);
             return Ok(None);
@@ -142,7 +142,8 @@ impl<'a> Gate<'a> {
         self.take_in(admission, &headers).map(Some)
     }
 
-    /// The route of the request and its headers, held to the rules. `None`: it was answered, or refused with its connection.
+    /// Finds the route of the request and checks its headers. Returns `None` if the request was already answered or
+    /// refused.
     fn find_route(&mut self) -> Result<Option<RoutedHead<'a>>, Error> {
         let (shared, inbound) = (self.shared, self.inbound);
         let mut headers = match inbound::read(inbound) {
@@ -184,11 +185,11 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Takes a place among the requests in flight and makes ready for the body.
+    /// Counts the request as in flight and prepares for its body.
     fn take_in(&self, admission: Admission, headers: &RequestHeaders<'_>) -> Result<Pending, Error> {
         let (shared, exchange, route) = (self.shared, &self.exchange, admission.route);
         shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
-        // Management has room of its own, so an operator can look while inference is shed.
+        // Management requests have additional capacity, so an operator has access while inference requests are shed.
         let more = if route.answer.is_control() { 256 } else { 0 };
         let in_flight = match GaugePermit::for_request(shared, shared.config.max_in_flight + more) {
             Ok(in_flight) => in_flight,
@@ -198,7 +199,7 @@ impl<'a> Gate<'a> {
                 return Err(fault);
             }
         };
-        // Without an announced body its type matters once there is one.
+        // Without an announced body its type only matters if a body arrives.
         let objection = (headers.may_have_body && route.body_limit_bytes() > 0)
             .then(|| check_type(route, &admission.principal, headers).err())
             .flatten();
@@ -231,13 +232,13 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// From where and when a request comes.
+/// The origin and time of a request.
 struct Moment {
     address: Option<IpAddr>,
     ts_ms: u64,
 }
 
-/// Who calls, once the rules of the route's tier and of the key let the call in.
+/// Determines the caller and checks the rules of the route's tier and of the key.
 fn admit_caller(
     shared: &Shared,
     route: &Route,
@@ -257,7 +258,7 @@ fn admit_caller(
     principal.admit_host(tier, headers.host, &shared.config.host_names)?;
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;
-        // What control does for a key was asked for by somebody who had passed.
+        // Control acts for a caller that has already passed this check.
         if !is_on_behalf {
             policy::admit_address(key, address)?;
         }
@@ -267,7 +268,7 @@ fn admit_caller(
     Ok((principal, Standing { address, credential, tier, is_read, is_on_behalf }))
 }
 
-/// The endpoint under which a refusal at the gate is counted; empty where the request has no route.
+/// The endpoint under which a refusal is counted; empty for a request without a route.
 fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
     match routes::find(inbound.method, inbound.path) {
         Match::Found { route, .. } => route.endpoint,
@@ -275,13 +276,13 @@ fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
     }
 }
 
-/// Only calls of models have a place in a trace.
+/// Only calls of models are traced.
 fn trace_of(shared: &Shared, route: &Route, headers: &RequestHeaders<'_>) -> Option<Arc<Trace>> {
     let is_call = !matches!(route.answer, Answer::Control | Answer::Models | Answer::Model);
     is_call.then(|| Trace::begin(headers.traceparent, headers.tracestate, shared.config.tracing)).flatten()
 }
 
-/// For what is refused before it has a route.
+/// The API of a request that is refused before its route is known.
 fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
         _ if path.starts_with("/v1/messages/") => Surface::Anthropic,
@@ -294,7 +295,7 @@ fn surface_of(path: &str) -> Surface {
     }
 }
 
-/// In whose form a route refuses: its own, but lists of models have one address for the clients of three.
+/// The API whose error format a route uses. Model lists share one URL among the clients of three APIs.
 fn surface_for(route: &Route, headers: &RequestHeaders<'_>) -> Surface {
     let is_file = route.endpoint == "files" && route.surface == Surface::OpenAi;
     match route.answer {
@@ -305,7 +306,7 @@ fn surface_for(route: &Route, headers: &RequestHeaders<'_>) -> Surface {
     }
 }
 
-/// Who calls; where the room that answers judges that itself, only whose session it is.
+/// Determines the caller. If the responding component authenticates the caller itself, only the session is determined.
 fn resolve(
     shared: &Shared,
     route: &Route,
@@ -324,7 +325,7 @@ fn resolve(
         .map_err(|fault| route.tier.refusal_of(fault))
 }
 
-/// Answers for the model list and its entries, which stand ready.
+/// Responds to requests for the model list and its entries, which are prepared in advance.
 fn lists(
     shared: &Shared,
     exchange: &Exchange,
@@ -350,15 +351,16 @@ fn lists(
     Ok(true)
 }
 
-/// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
-/// header under its prefix.
+/// Returns the key that control acts for. Only control knows the link token; from anybody else the header is ignored,
+/// like every header with its prefix.
 fn on_behalf<'a>(shared: &Shared, headers: &RequestHeaders<'a>) -> Option<&'a str> {
     let (token, key_id) = headers.on_behalf?.split_once(':')?;
     let expected = SecretHash::of(shared.config.link_token.expose().as_bytes());
     expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
 }
 
-/// Refuses forms and sockets of foreign pages: a browser sends them, with its cookies, without asking first.
+/// Refuses forms and WebSockets from pages of other origins, because a browser sends them with cookies and without a
+/// preflight request.
 fn admit_page(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>) -> Result<(), Error> {
     let is_open = match principal {
         Principal::Key(_) => false,
@@ -382,14 +384,14 @@ fn check_body(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>
     Ok(())
 }
 
-/// JSON and files cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
-/// from ours.
+/// Checks the content type. A page of another origin cannot send JSON or files without a preflight request. It can send
+/// a form, so a form must prove that it comes from our origin.
 fn check_type(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
         return Ok(());
     }
-    // Ollama does not ask for the type, and some of its clients send none. A page of another site cannot send a key without being
-    // asked first; without a key, only what comes from no such page is read.
+    // Ollama does not require a content type, and some of its clients send none. A page of another site cannot send a
+    // key without a preflight request. Without a key, requests from such pages are refused.
     let is_safe = matches!(principal, Principal::Key(_)) || !headers.credentials.is_of_foreign_page;
     if route.surface == Surface::Ollama && is_safe {
         return Ok(());
@@ -412,9 +414,9 @@ fn check_type(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>
     Ok(())
 }
 
-/// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials
-/// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends. A delegated route judges
-/// `Authorization` itself.
+/// Copies the head for control. Hop-by-hop headers, headers named by `Connection`, our internal headers and credentials
+/// that admission has used are left out. The cookie is kept, because sign-out needs the session. A delegated route
+/// checks `Authorization` itself.
 fn forward(inbound: &Inbound<'_>, route: &Route, content_type: Option<&[u8]>) -> Forward {
     let is_delegated = route.tier == Tier::Delegated;
     let mut path_and_query = route.own_path(inbound.path).into_owned();

@@ -1,5 +1,5 @@
-//! Answers that the engine makes itself: errors in the caller's shape, health, readiness, model lists. Every answer of the
-//! gateway carries its version and the request's id.
+//! Responses that the engine creates: errors in the caller's format, health, readiness and model lists. Every response
+//! of the gateway carries its version and the request's id.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::headers::{self, number, value};
@@ -15,13 +15,13 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::StatusCode;
 use std::sync::Arc;
 
-/// Model lists have other forms for Anthropic's and Google's clients.
+/// Model lists have different formats for Anthropic's and Google's clients.
 pub const BY_CLIENT: HeaderValue = HeaderValue::from_static("anthropic-version, x-goog-api-client, x-goog-api-key");
-/// What callers are told of a defect.
+/// The message to callers about an internal defect.
 pub const DEFECT: &str = "This is a defect of the gateway; its log has more.";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The headers that every answer carries.
+/// The headers of every response.
 pub fn base_headers(shared: &Shared, request_id: &str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(headers::VERSION, shared.version.clone());
@@ -31,7 +31,7 @@ pub fn base_headers(shared: &Shared, request_id: &str) -> HeaderMap {
     headers
 }
 
-/// An error in the shape of a surface.
+/// Builds an error in the format of an API.
 pub fn error(shared: &Shared, surface: Surface, request_id: &str, error: &Error) -> (Head, Bytes) {
     let body = error_body(surface, &ErrorText::from(error), request_id);
     let mut headers = base_headers(shared, request_id);
@@ -50,7 +50,7 @@ pub fn refuse(shared: &Shared, exchange: &Exchange, surface: Surface, request_id
     exchange.answer(head, body);
 }
 
-/// Ends an exchange with an error that says which methods its path has.
+/// Ends an exchange with an error that lists the allowed methods of its path.
 pub fn refuse_method(
     shared: &Shared,
     exchange: &Exchange,
@@ -66,8 +66,9 @@ pub fn refuse_method(
     exchange.answer(head, body);
 }
 
-/// Held by the task that works for a request: one that it leaves without an end (a panic, a runtime that goes) is ended
-/// with a failure, so no client waits for ever and none takes half an answer for a whole one.
+/// A guard held by the task that serves a request. If the task ends without a response, because of a panic or a runtime
+/// shutdown, the guard ends the exchange with an error. So no client waits forever, and a truncated response does not
+/// look complete.
 #[derive(Debug)]
 pub struct EndGuard {
     shared: Arc<Shared>,
@@ -93,7 +94,7 @@ impl Drop for EndGuard {
             return;
         }
         if self.exchange.is_cancelled() {
-            // Nobody is there to be told.
+            // The caller has already left.
             return self.exchange.end([]);
         }
         let fault = Error::gateway(ErrorKind::Internal, DEFECT);
@@ -109,13 +110,13 @@ fn json(shared: &Shared, exchange: &Exchange, status: StatusCode, request_id: &s
     exchange.answer(Head { status, headers }, Bytes::from(body));
 }
 
-/// `GET /healthz`: this process answers.
+/// `GET /healthz`: the process is running.
 pub fn health(shared: &Shared, exchange: &Exchange) {
     json(shared, exchange, StatusCode::OK, "", r#"{"status":"ok"}"#.to_owned());
 }
 
-/// `GET /readyz`: 200 once a snapshot is loaded, until a drain is announced, and while no thread is stuck; the states of control and of
-/// the shared store are told, not judged.
+/// `GET /readyz`: 200 while a snapshot is loaded, no drain was announced and no thread is stuck. The states of control
+/// and of the shared store are reported but do not affect the result.
 pub fn ready(shared: &Shared, exchange: &Exchange) {
     let version = shared.live.load().snapshot.version;
     let stuck = shared.threads.stuck();
@@ -133,7 +134,7 @@ pub fn ready(shared: &Shared, exchange: &Exchange) {
         let state = if leases.terms.is_lost() { "absent" } else { "connected" };
         format!(r#","shared_store":{{"state":"{state}"}}"#)
     });
-    // Names are ours: letters, digits and hyphens.
+    // The names are our own and consist of letters, digits and hyphens.
     let stuck = stuck.iter().map(|name| format!(r#""{name}""#)).collect::<Vec<_>>().join(",");
     let body = format!(
         r#"{{"status":"{word}","worker":"{}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}}{store},"threads":{{"stuck":[{stuck}]}}}}"#,
@@ -178,7 +179,7 @@ pub fn models(
     Ok(())
 }
 
-/// Whether an `If-None-Match` names the tag (RFC 9110, 13.1.2: weak comparison, lists, `*`).
+/// Whether an `If-None-Match` header contains the tag (RFC 9110, 13.1.2: weak comparison, lists, `*`).
 fn names(sent: &[u8], etag: &str) -> bool {
     std::str::from_utf8(sent).is_ok_and(|sent| {
         sent.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)

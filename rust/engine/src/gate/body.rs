@@ -1,4 +1,5 @@
-//! A request whose body is on its way: the front feeds pieces until it is whole, too large, or broken off.
+//! A request whose body is being received. The front feeds pieces until the body is complete, too large, or
+//! interrupted.
 
 use crate::exchange::Exchange;
 use crate::gate::answer;
@@ -12,27 +13,27 @@ use fairlead_core::{Error, ErrorKind, Outcome};
 use http::HeaderValue;
 use std::sync::Arc;
 
-/// The most memory that is reserved for a body on the word of its announced length.
+/// The maximum memory that is reserved for an announced body before it arrives.
 const MAX_RESERVED_BYTES: u64 = 256 * 1024;
-/// Up to this a piece of a body is copied out of the buffer that it came in.
+/// Pieces up to this size are copied out of the buffer that they were read into.
 const MAX_COPIED_BYTES: usize = 16 * 1024;
 
-/// A request whose body is to be read next.
+/// A request whose body is read next.
 #[derive(Debug)]
 pub struct Pending {
     pub exchange: Arc<Exchange>,
-    /// The request, but for its body; gone once the request is answered or under way.
+    /// The request without its body; `None` once the request has a response or is being served.
     pub(super) whole: Option<Box<Whole>>,
     pub(super) body: BytesMut,
     pub(super) limit: usize,
     pub(super) expected: Option<u64>,
-    /// Why a body that is not empty is refused.
+    /// The reason why a body that is not empty is refused.
     pub(super) objection: Option<Error>,
-    /// The body is read and not kept.
+    /// The body is read and discarded.
     pub(super) is_forgotten: bool,
-    /// The route takes no body: one that came must say nothing.
+    /// The route takes no body, so a body must be blank.
     pub(super) must_be_empty: bool,
-    /// Where a form's body goes instead.
+    /// The destination of a form's body.
     pub(super) upload: Option<Upload>,
     pub(super) fed_bytes: u64,
     pub(super) shared: Arc<Shared>,
@@ -43,7 +44,7 @@ pub struct Pending {
 pub enum BodyState {
     More,
     Whole(Box<Whole>),
-    /// The exchange has its answer.
+    /// The exchange already has its response.
     Refused,
 }
 
@@ -62,7 +63,7 @@ fn says_nothing(first: &[u8], last: &[u8]) -> bool {
     [&b""[..], b"{}", b"null"].iter().any(|nothing| letters.clone().eq(nothing.iter().copied()))
 }
 
-/// The bodies that are held at once have come to their bound.
+/// The error when the limit of buffered bodies is reached.
 pub(crate) fn too_many_bytes() -> Error {
     Error::gateway(ErrorKind::Overloaded, "Too many request bodies are being read at once; try again shortly.")
         .after_s(1)
@@ -73,19 +74,19 @@ pub(super) fn too_large(limit: usize) -> Error {
 }
 
 impl Pending {
-    /// Whether a body is to be read at all.
+    /// Whether a body has to be read.
     pub fn wants_body(&self) -> bool {
         self.expected != Some(0)
     }
 
-    /// Takes a piece of the body; `more` is false for the last. A body is whole as well once it has its announced length:
-    /// a front that tells the end apart from the last byte need not be asked again, which costs it two thread changes.
+    /// Adds a piece of the body; `more` is false for the last one. A body is also complete once it has its announced
+    /// length. A front that detects the end separately then needs no further call, which would cost two thread changes.
     pub fn feed(&mut self, piece: &[u8], more: bool) -> BodyState {
         self.feed_as(piece, more, Bytes::copy_from_slice)
     }
 
-    /// Takes a piece of the body that may be kept as it is. A small one is copied: kept, it would keep the buffer that it was read
-    /// into, for as long as its answer streams.
+    /// Adds a piece of the body that may be kept without a copy. A small piece is copied anyway, because keeping it
+    /// would keep its whole read buffer for as long as the response streams.
     pub fn feed_bytes(&mut self, piece: &Bytes, more: bool) -> BodyState {
         self.feed_as(piece, more, |small| {
             if small.len() < MAX_COPIED_BYTES {
@@ -116,7 +117,7 @@ impl Pending {
         }
         if more {
             if self.body.is_empty() {
-                // What is announced is not yet counted, so only so much of it is believed.
+                // The announced length is not yet counted towards the limit, so only a part of it is reserved.
                 let announced = self.expected.unwrap_or(0).min(MAX_RESERVED_BYTES) as usize;
                 self.body.reserve(announced.max(piece.len()));
             }
@@ -168,29 +169,30 @@ impl Pending {
         BodyState::Whole(whole)
     }
 
-    /// How its route is answered.
+    /// The kind of response of the request's route.
     pub fn answer(&self) -> Option<Answer> {
         self.whole.as_ref().map(|whole| whole.admission.route.answer)
     }
 
-    /// Whether the body goes to disk, so that the front asks for room between its pieces.
+    /// Whether the body goes to disk, in which case the front waits for capacity between pieces.
     pub fn is_upload(&self) -> bool {
         self.upload.is_some()
     }
 
-    /// The body did not come in time.
+    /// Refuses a request whose body did not arrive in time.
     pub fn time_out(&mut self) {
         let fault = Error::client(ErrorKind::RequestTimeout, "The request's body did not arrive in time.");
         self.refuse(Outcome::Refused, &fault);
     }
 
-    /// The body's chunks are not what the protocol says. What follows them on the connection is in doubt, so it ends.
+    /// Refuses a body with invalid chunks. The connection ends, because the position of the next request is unknown.
     pub fn refuse_framing(&mut self) {
         self.break_off(Outcome::Refused, &malformed());
     }
 
-    /// The body ended before it was whole: its caller left, or its chunks are malformed, and the front cannot tell which.
-    /// The answer is for a caller who is still there; the request is recorded as that of one who left, as nearly all have.
+    /// Ends a request whose body was interrupted: the caller left or the chunks are malformed, and the front cannot
+    /// distinguish them. The response serves a caller that is still connected. The record assumes that the caller left,
+    /// which is almost always the case.
     pub fn end_early(&mut self) {
         self.break_off(Outcome::ClientGone, &malformed());
     }
@@ -227,7 +229,7 @@ impl Pending {
 }
 
 impl Drop for Pending {
-    /// The caller left inside its body.
+    /// Settles the request if the caller left while sending its body.
     fn drop(&mut self) {
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
@@ -237,7 +239,7 @@ impl Drop for Pending {
     }
 }
 
-/// Records an inference request that ended before any work began.
+/// Records an inference request that ended before it was served.
 pub(super) fn settle(
     shared: &Arc<Shared>,
     exchange: &Arc<Exchange>,
@@ -254,7 +256,8 @@ pub(super) fn settle(
     }
 }
 
-/// Refuses, and says that the connection ends: what follows on it is in doubt, or the rest of a body that nobody reads.
+/// Refuses a request and closes the connection, because the following bytes are invalid or belong to a body that nobody
+/// reads.
 pub(super) fn refuse_and_close(
     shared: &Shared,
     exchange: &Exchange,

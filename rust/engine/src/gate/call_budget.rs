@@ -1,5 +1,5 @@
-//! A caller's own limit in dollars on one call (`X-Gateway-Budget`), held against the most that the call can come to: the same
-//! bound that is reserved under the limits of keys.
+//! The caller's limit in dollars for one call (`X-Gateway-Budget`). It is compared with the maximum cost of the call,
+//! which is also the amount reserved under the limits of keys.
 
 use crate::gate::cost_bound::{most, most_of_choice};
 use crate::gate::preferences::dollars;
@@ -10,8 +10,8 @@ use fairlead_core::{Error, ErrorKind, Snapshot};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 
-/// Leaves out the targets that may cost more. Where all may, an error, or the cheapest first if the caller said so; a model without a
-/// price may cost anything.
+/// Removes targets that may cost more than the budget. If all may, the result is an error, or the cheapest target if
+/// the caller allows it. A model without a price may have any cost.
 pub fn hold_to(
     snapshot: &Snapshot,
     settlement: &Settlement,
@@ -25,7 +25,8 @@ pub fn hold_to(
     };
     let costs: SmallVec<[Option<u64>; 32]> = (0..choice.targets.len()).map(cost).collect();
     let fits = |cost: &Option<u64>| cost.is_some_and(|cost| cost <= budget.usd_micros);
-    // A panel that lost a member answers otherwise, and a chain that lost a step does not answer.
+    // A fusion without one of its members gives a different response, and a pipeline without one of its steps gives
+    // none.
     let needs_all =
         choice.combo.as_ref().is_some_and(|combo| matches!(combo.strategy, Strategy::Fusion | Strategy::Pipeline));
     if needs_all {
@@ -50,13 +51,13 @@ pub fn hold_to(
     Ok(())
 }
 
-/// For a call whose cost does not depend on who serves it.
+/// Checks the budget of a call whose cost does not depend on its target.
 pub fn admit_sum(settlement: &Settlement, usd_micros: u64) -> Result<(), Error> {
     let Some(budget) = settlement.admission.routing.budget else { return Ok(()) };
     admit(budget.falls_back || usd_micros <= budget.usd_micros, Some(usd_micros), budget.usd_micros)
 }
 
-/// `least`: what the call may cost at the cheapest target, where any has a price.
+/// `least` is the maximum cost at the cheapest target; `None` if no target has a price.
 fn admit(is_admitted: bool, least: Option<u64>, budget: u64) -> Result<(), Error> {
     if is_admitted {
         return Ok(());

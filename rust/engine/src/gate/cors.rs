@@ -1,9 +1,9 @@
-//! Pages of other origins that the operator named (`corsOrigins`): what their browsers ask before a call, and what an
-//! answer must say so that the page may read it.
+//! Cross-origin requests from pages of origins that the operator named (`corsOrigins`): preflight responses, and the
+//! headers that allow a page to read a response.
 //!
-//! Only on routes where a caller shows a key of its own (tiers `inference` and `key`): no cookie is ever asked for, so
-//! `Access-Control-Allow-Credentials` is never sent, nor is `*`. Everywhere else, and for every origin that was not
-//! named, the gateway answers as if there were no such thing.
+//! This applies only to routes with the tiers `inference` and `key`, where the caller shows a key. No cookie is used,
+//! so neither `Access-Control-Allow-Credentials` nor an allowed origin of `*` is ever sent. For all other routes and
+//! origins the gateway responds as if CORS were not supported.
 
 use crate::gate::inbound::Inbound;
 use fairlead_core::routes::{self, Match, Tier};
@@ -12,23 +12,24 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
 };
 
-/// How long a browser may go by the answer to its question.
+/// How long a browser may cache a preflight response.
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
-/// Without this a page reads the body and seven headers. `*` means every header where no credentials are sent.
+/// Without this header a page can read only the body and seven headers. `*` means every header if no credentials are
+/// sent.
 const EXPOSED: HeaderValue = HeaderValue::from_static("*");
 const VARY: HeaderValue = HeaderValue::from_static("Origin");
 
-/// The cross-origin headers that an answer carries.
+/// The cross-origin headers of a response.
 #[derive(Debug, Clone)]
 pub enum Cors {
-    /// The answer differs for a page of a named origin, so caches must keep the two apart.
+    /// The response differs for a page of a named origin, so caches must store the two separately.
     Varies,
-    /// A page of this origin may read it.
+    /// A page of this origin may read the response.
     Readable(HeaderValue),
 }
 
 impl Cors {
-    /// `None` where no page of another origin may read anything, whatever it is.
+    /// Returns the headers of a request; `None` if no page of another origin may read its response.
     pub fn of(named: &[String], inbound: &Inbound<'_>) -> Option<Self> {
         if named.is_empty() || !is_open(wanted_method(inbound), inbound.path) {
             return None;
@@ -38,7 +39,7 @@ impl Cors {
         Some(value.map_or(Self::Varies, Self::Readable))
     }
 
-    /// Adds it to the headers of an answer.
+    /// Adds the headers to a response.
     pub fn mark(self, headers: &mut HeaderMap) {
         headers.append(header::VARY, VARY);
         if let Self::Readable(origin) = self {
@@ -48,14 +49,14 @@ impl Cors {
     }
 }
 
-/// The headers for a browser that asks whether its page may call. `None`: the request is no such question, or the page may not.
+/// Returns the headers of a preflight response. `None` if the request is not a preflight or the page may not call.
 pub fn preflight(inbound: &Inbound<'_>, is_readable_elsewhere: bool, mut headers: HeaderMap) -> Option<HeaderMap> {
     if inbound.method != "OPTIONS" || !is_readable_elsewhere {
         return None;
     }
     let method = HeaderValue::from_bytes(one(inbound, b"access-control-request-method")?).ok()?;
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, method);
-    // Which headers a call may have is judged when it comes; none of them makes it another's.
+    // The headers of a call are checked when it arrives; none of them changes which caller it belongs to.
     let wanted =
         one(inbound, b"access-control-request-headers").filter(|names| names.iter().copied().all(is_name_byte));
     if let Some(names) = wanted.and_then(|names| HeaderValue::from_bytes(names).ok()) {
@@ -66,7 +67,7 @@ pub fn preflight(inbound: &Inbound<'_>, is_readable_elsewhere: bool, mut headers
     Some(headers)
 }
 
-/// The method of the call that this is, or that it asks about.
+/// The method of the call, or the method that a preflight asks for.
 fn wanted_method<'a>(inbound: &Inbound<'a>) -> &'a str {
     if inbound.method != "OPTIONS" {
         return inbound.method;
@@ -77,7 +78,7 @@ fn wanted_method<'a>(inbound: &Inbound<'a>) -> &'a str {
 fn is_open(method: &str, path: &str) -> bool {
     match routes::find(method, path) {
         Match::Found { route, .. } => matches!(route.tier, Tier::Inference | Tier::Key),
-        // A page should be able to read what is wrong.
+        // A page should be able to read the error.
         Match::OtherMethod(_) => {
             method != "OPTIONS" && routes::tier_at(path).is_some_and(|tier| matches!(tier, Tier::Inference | Tier::Key))
         }
@@ -85,7 +86,7 @@ fn is_open(method: &str, path: &str) -> bool {
     }
 }
 
-/// The value of a header that was sent once.
+/// The value of a header that was sent exactly once.
 fn one<'a>(inbound: &Inbound<'a>, wanted: &[u8]) -> Option<&'a [u8]> {
     let mut values = inbound.headers.iter().filter(|(name, _)| *name == wanted).map(|&(_, value)| value);
     values.next().filter(|_| values.next().is_none())

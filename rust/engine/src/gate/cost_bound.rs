@@ -1,4 +1,4 @@
-//! Upper bounds of what a call can come to, before it is made.
+//! Upper bounds of the cost of a call before it is made.
 
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
@@ -6,12 +6,12 @@ use fairlead_core::strategy::Strategy;
 use fairlead_core::{Amounts, ServiceMode, ServiceTier, Snapshot, Usage};
 use fairlead_dialect::openai::request::ChatRequest;
 
-/// The assumed size of an answer that neither the caller nor the catalogue bounds.
+/// The assumed output if neither the caller nor the catalogue limits it.
 const ASSUMED_OUTPUT_TOKENS: u64 = 4_096;
-/// No tokenizer in use makes more tokens of ordinary text than one for three bytes.
+/// Common tokenizers produce at most one token for three bytes of ordinary text.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// An upper bound of what the request can come to, whichever targets serve it.
+/// Returns an upper bound of the request's cost, whichever targets serve it.
 pub(super) fn most_of_choice(
     snapshot: &Snapshot,
     request: &ChatRequest,
@@ -21,19 +21,19 @@ pub(super) fn most_of_choice(
     let of = |at| most(snapshot, request, choice.model(at), settlement);
     let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
     match &choice.combo {
-        // Every member of a panel is asked, each model once, and then its judge.
+        // A fusion calls every member, each model once, and then its judge.
         Some(combo) if combo.strategy == Strategy::Fusion => {
             let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
             (0..choice.targets.len()).filter(is_first).map(of).fold(dearest, Amounts::plus)
         }
-        // One call for each step of a chain.
+        // A pipeline makes one call for each step.
         Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
             .map(|step| {
                 let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
                 places.map(of).reduce(Amounts::max).unwrap_or_default()
             })
             .fold(Amounts::default(), Amounts::plus),
-        // The hand-over note is written about what is sent.
+        // The handoff note summarizes the conversation that is sent.
         Some(combo) if combo.is_moving() => {
             let writer = combo.params.handoff_model.as_deref().unwrap_or(choice.model(0));
             dearest.plus(most(snapshot, request, writer, settlement))
@@ -42,8 +42,8 @@ pub(super) fn most_of_choice(
     }
 }
 
-/// The length of the answer, in tokens, where it is only assumed: the caller does not bound it. `None` also where one request is
-/// several answers or several calls.
+/// Returns the assumed length of the response in tokens, if the caller does not limit it. Returns `None` if it does, or
+/// if one request has several responses or several calls.
 pub(super) fn assumed_output(snapshot: &Snapshot, request: &ChatRequest, choice: &Choice) -> Option<u64> {
     let asks_several = |strategy| matches!(strategy, Strategy::Fusion | Strategy::Pipeline);
     let is_one_call = choice.combo.as_ref().is_none_or(|combo| !asks_several(combo.strategy) && !combo.is_moving());
@@ -57,7 +57,7 @@ pub(super) fn assumed_output(snapshot: &Snapshot, request: &ChatRequest, choice:
     (0..choice.targets.len()).map(of).max()
 }
 
-/// An upper bound of what the request can come to at one target.
+/// Returns an upper bound of the request's cost at one target.
 pub(super) fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
     let model = snapshot.model(name);
     let input = settlement.bytes_sent.unwrap_or(settlement.bytes_request).div_ceil(BYTES_PER_TOKEN);
@@ -67,7 +67,7 @@ pub(super) fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settl
     let service = match settlement.admission.service_mode() {
         ServiceMode::Inherit => request.service,
         ServiceMode::Priority => ServiceTier::Priority,
-        // Whoever has no cheaper tier serves it in the usual one.
+        // A provider without a cheaper tier serves the request in its standard tier.
         ServiceMode::Default | ServiceMode::Flex => ServiceTier::Standard,
     };
     let usage = Usage { input, output, service, ..Usage::default() };

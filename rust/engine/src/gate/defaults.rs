@@ -1,5 +1,5 @@
-//! Defaults that a key sets for its requests: `stream` where they do not say it (`streamDefaultMode`, and what the caller takes), and
-//! the service tier (`toolServiceMode`).
+//! Defaults of a key for its requests: `stream` if the request does not set it (`streamDefaultMode` and the caller's
+//! `Accept`), and the service tier (`toolServiceMode`).
 
 use crate::gate::preferences::Accepts;
 use crate::gate::request::Admission;
@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use fairlead_core::routes::Surface;
 use fairlead_core::{json, Dialect, ServiceMode, StreamDefaultMode};
 
-/// The body with `stream` in it, where it says nothing of that and the caller wants a stream.
+/// Returns the body with `stream` added if the request does not set it and the caller expects a stream.
 pub fn with_stream(admission: &Admission, body: &Bytes) -> Option<Bytes> {
     let mode = admission.principal.key().map_or(StreamDefaultMode::Legacy, |key| key.stream_default_mode);
     let wants = match admission.accepts_events {
@@ -22,7 +22,7 @@ pub fn with_stream(admission: &Admission, body: &Bytes) -> Option<Bytes> {
 }
 
 fn add_stream(body: &Bytes) -> Option<Bytes> {
-    // What cannot be read is told as such by whoever reads it next.
+    // The next parser of the body reports what is wrong with it.
     let scan = json::scan_object(body, &["stream"], json::MAX_DEPTH).ok()?;
     if scan.get("stream").is_some() {
         return None;
@@ -30,8 +30,8 @@ fn add_stream(body: &Bytes) -> Option<Bytes> {
     insert_first(body, br#""stream":true"#)
 }
 
-/// The body for a provider of this dialect, asked for in the tier of the caller's key. `None` where nothing is changed: the key
-/// leaves the tier to the caller, or the dialect has no word for it that all of its servers take.
+/// Returns the body for a provider of this dialect with the service tier of the caller's key. Returns `None` if nothing
+/// changes, because the key leaves the tier to the caller or the dialect has no name for it that all servers accept.
 pub fn with_tier(mode: ServiceMode, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
     let tier = match (dialect, mode) {
         (Dialect::Openai | Dialect::OpenaiResponses, mode) => chat_tier(mode)?,
@@ -48,7 +48,7 @@ pub fn with_tier(mode: ServiceMode, dialect: Dialect, body: &Bytes) -> Option<By
     Some(Bytes::from([before, format!(r#""{tier}""#).as_bytes(), after].concat()))
 }
 
-/// The tier's name in OpenAI's dialects; `None` where the caller says it.
+/// The tier's name in OpenAI's dialects; `None` if the caller chooses the tier.
 pub fn chat_tier(mode: ServiceMode) -> Option<&'static str> {
     match mode {
         ServiceMode::Inherit => None,
@@ -58,7 +58,7 @@ pub fn chat_tier(mode: ServiceMode) -> Option<&'static str> {
     }
 }
 
-/// The object with a member before all others.
+/// Inserts a member at the start of an object.
 fn insert_first(body: &Bytes, member: &[u8]) -> Option<Bytes> {
     let brace = body.iter().position(|&byte| byte == b'{')?;
     let rest = &body[brace + 1..];

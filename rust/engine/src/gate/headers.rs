@@ -1,4 +1,4 @@
-//! The gateway's own response headers, and values for them.
+//! The gateway's response headers, and functions to create their values.
 
 use http::header::{HeaderName, HeaderValue};
 use std::fmt::Write as _;
@@ -26,17 +26,17 @@ pub const COMPRESSION: HeaderName = HeaderName::from_static("x-gateway-compressi
 pub const CHAOS: HeaderName = HeaderName::from_static("x-gateway-chaos");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
-/// Text that we made of visible ASCII; anything else is left out rather than failing an answer.
+/// Creates a value from text that should be visible ASCII. Other text gives an empty value instead of an error.
 pub fn value(text: impl Into<String>) -> HeaderValue {
     HeaderValue::try_from(text.into()).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// A number without a heap text in between.
+/// Creates a value from a number without a temporary string.
 pub fn number(value: u64) -> HeaderValue {
     HeaderValue::from(value)
 }
 
-/// Text of the caller's or an operator's: visible ASCII stays, everything else is percent-encoded.
+/// Creates a value from text of a caller or an operator. Visible ASCII is kept, everything else is percent-encoded.
 pub fn encoded(text: &str) -> HeaderValue {
     if let Ok(value) = HeaderValue::from_str(text) {
         if text.is_ascii() {
@@ -48,7 +48,7 @@ pub fn encoded(text: &str) -> HeaderValue {
         if (0x20..0x7f).contains(&byte) {
             out.push(char::from(byte));
         } else {
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _written = write!(out, "%{byte:02X}");
         }
     }

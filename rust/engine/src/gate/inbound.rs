@@ -1,7 +1,8 @@
-//! The head of a request as a front hands it over, and the rules that hold before anything is decided.
+//! The head of a request as a front passes it, and the rules that are checked first.
 //!
-//! The rules are ours rather than the server's, so that they are the same behind every front: sizes, `Host`, the coding
-//! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
+//! The engine checks these rules instead of the server, so that they are the same behind every front: sizes, `Host`,
+//! the coding of the body, and a single credential. Headers are read once and in place; nothing is copied unless
+//! needed.
 
 use crate::gate::lease::LeaseHeaders;
 use fairlead_core::{host, multipart, Credentials, Error, ErrorKind};
@@ -13,40 +14,40 @@ const MAX_HEADER_BYTES: usize = 32 * 1024;
 const MAX_HEADERS: usize = 100;
 const MAX_TAG_BYTES: usize = 256;
 
-/// Names and values as they were sent; names in lower case, as HTTP/2 and every ASGI server give them.
+/// Names and values as sent. Names are in lower case, as HTTP/2 and every ASGI server provide them.
 pub type HeaderList<'a> = [(&'a [u8], &'a [u8])];
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Inbound<'a> {
     pub method: &'a str,
-    /// The path as on the request line, undecoded.
+    /// The path of the request line, not decoded.
     pub path: &'a str,
     pub query: &'a [u8],
     pub headers: &'a HeaderList<'a>,
-    /// The host that the request target itself names (absolute form, `:authority`), where the front can tell.
+    /// The host in the request target (absolute form or `:authority`), if the front provides it.
     pub authority: Option<&'a str>,
-    /// The other end of the socket; `None` on a Unix socket.
+    /// The peer of the socket; `None` on a Unix socket.
     pub peer: Option<IpAddr>,
     pub is_tls: bool,
-    /// A body may come without any header that announces it.
+    /// A body may follow even if no header announces it.
     pub is_http2: bool,
 }
 
-/// The headers that the engine itself reads.
+/// The headers that the engine reads.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
 pub struct RequestHeaders<'a> {
     pub credentials: Credentials<'a>,
-    /// The name, with its port, by which the gateway is called.
+    /// The name and port by which the gateway is called.
     pub host: &'a str,
-    /// `Authorization` is there and is no bearer's, which matters where the relay judges it.
+    /// `Authorization` has a scheme other than `Bearer`, which matters if the relay checks it.
     pub has_other_scheme: bool,
     pub content_type: Option<&'a [u8]>,
     pub content_length: Option<u64>,
     /// A body is announced.
     pub has_body: bool,
-    /// None is, and one may come all the same.
+    /// No body is announced, but one may follow.
     pub may_have_body: bool,
     pub if_none_match: Option<&'a [u8]>,
     pub session_tag: Option<&'a str>,
@@ -55,12 +56,12 @@ pub struct RequestHeaders<'a> {
     pub route_model: Option<&'a str>,
     /// `Idempotency-Key`, or else `X-Request-Id`.
     pub idempotency_key: Option<&'a str>,
-    /// The caller has sent it as such, rather than an id that many requests carry.
+    /// The caller sent it as an idempotency key, not as an id that many requests may share.
     pub is_key_declared: bool,
     pub accept: Option<&'a [u8]>,
-    /// `<link token>:<key id>`, from control only; worth nothing until the token is compared.
+    /// `<link token>:<key id>`, from control only. It is ignored unless the token matches.
     pub on_behalf: Option<&'a str>,
-    /// Control's call for a request that was counted when it was accepted.
+    /// A call of control for a request that was already counted when it was accepted.
     pub is_counted: bool,
     /// `X-Gateway-Progress: true`.
     pub wants_progress: bool,
@@ -68,22 +69,23 @@ pub struct RequestHeaders<'a> {
     pub wants_cost: bool,
     pub traceparent: Option<&'a [u8]>,
     pub tracestate: Option<&'a [u8]>,
-    /// The pipeline that makes the conversation shorter.
+    /// The compression pipeline.
     pub compression: Option<&'a str>,
-    /// Guardrails that the call opts out of.
+    /// Guardrails that the call disables.
     pub disabled_guardrails: Option<&'a str>,
-    /// Unreleased features that an Anthropic client asks for; for a provider of that dialect alone.
+    /// Beta features that an Anthropic client requests. Sent only to providers of that dialect.
     pub anthropic_beta: Option<&'a str>,
     /// The caller is an Anthropic client, whatever the route.
     pub has_anthropic_version: bool,
-    /// The caller is a Google client, whatever the route: it names itself, or shows its key as Google's clients do.
+    /// The caller is a Google client, whatever the route: it identifies itself, or sends its key the way Google's
+    /// clients do.
     pub is_google_client: bool,
     pub cache: CacheHeaders<'a>,
     pub routing: RouteHeaders<'a>,
     pub lease: LeaseHeaders<'a>,
 }
 
-/// The headers that the choice of a target goes by.
+/// The headers that influence the choice of a target.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RouteHeaders<'a> {
     pub mode: Option<&'a str>,
@@ -91,7 +93,7 @@ pub struct RouteHeaders<'a> {
     pub budget_fallback: Option<&'a str>,
 }
 
-/// The headers that the response cache goes by.
+/// The headers that control the response cache.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CacheHeaders<'a> {
     pub no_cache: bool,
@@ -113,7 +115,7 @@ impl<'a> CacheHeaders<'a> {
     }
 }
 
-/// Holds the head to the rules and reads what the engine needs of it.
+/// Checks the head and extracts what the engine needs.
 pub fn read<'a>(inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
     if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
         return Err(Error::client(
@@ -131,7 +133,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
     reader.finish(inbound)
 }
 
-/// The headers that were read, and those that are judged once all are.
+/// The headers read so far, and those that are checked after all are read.
 #[derive(Default)]
 struct HeadReader<'a> {
     headers: RequestHeaders<'a>,
@@ -139,9 +141,9 @@ struct HeadReader<'a> {
     host: Option<&'a [u8]>,
     origin: Option<&'a [u8]>,
     fetch_site: Option<&'a [u8]>,
-    /// `X-Request-Id`, where it can be an idempotency key.
+    /// `X-Request-Id`, if it is a valid idempotency key.
     request_id: Option<&'a str>,
-    /// A proxy stands between the caller and us.
+    /// The request came through a proxy.
     is_forwarded: bool,
     is_chunked: bool,
 }
@@ -156,7 +158,7 @@ impl<'a> HeadReader<'a> {
         }
     }
 
-    /// Reads a header under the prefix that another gateway's clients have for ours. A credential has one name only.
+    /// Reads a header under the prefix that clients of another gateway use. Credentials have one name only.
     fn read_alike(&mut self, end: &[u8], value: &'a [u8]) -> Result<(), Error> {
         match end {
             b"cli-token" => Ok(()),
@@ -169,7 +171,7 @@ impl<'a> HeadReader<'a> {
         }
     }
 
-    /// One match, so that a name is looked up once.
+    /// A single match, so that each name is looked up once.
     fn read(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
         let headers = &mut self.headers;
         match name {
@@ -183,7 +185,7 @@ impl<'a> HeadReader<'a> {
             b"content-type" => headers.content_type = Some(value),
             b"if-none-match" => headers.if_none_match = Some(value),
             b"x-gateway-session-id" => headers.session_tag = Some(tag(value, "X-Gateway-Session-Id")?),
-            // Two spellings of one header: the hyphened one wins.
+            // Two spellings of one header: the one with hyphens takes precedence.
             b"x-session-id" => headers.session_id = Some(tag(value, "X-Session-Id")?),
             b"x_session_id" | b"x-codex-session-id" if headers.session_id.is_none() => {
                 headers.session_id = Some(tag(value, "X-Session-Id")?);
@@ -192,7 +194,7 @@ impl<'a> HeadReader<'a> {
             b"x-route-model" => headers.route_model = Some(tag(value, "X-Route-Model")?),
             b"accept" => headers.accept = Some(value),
             b"idempotency-key" => headers.idempotency_key = Some(tag(value, "Idempotency-Key")?),
-            // Proxies send what they like under this name: only what can be a key is one.
+            // Proxies send arbitrary values under this name, so only a valid key is used.
             b"x-request-id" => self.request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"x-fairlead-on-behalf" => headers.on_behalf = text(value),
             b"x-fairlead-counted" => headers.is_counted = value == b"true",
@@ -248,7 +250,7 @@ impl<'a> HeadReader<'a> {
         Ok(())
     }
 
-    /// How the body is told from what follows it, and in which coding it is.
+    /// Reads the headers that determine the end and the coding of the body.
     fn take_framing(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
         match name {
             b"content-length" => {
@@ -272,7 +274,8 @@ impl<'a> HeadReader<'a> {
         Ok(())
     }
 
-    /// Judges what only the whole head tells: its size, the framing of the body, the host, and where the request comes from.
+    /// Checks everything that needs the whole head: its size, the framing of the body, the host, and the origin of the
+    /// request.
     fn finish(self, inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
         let mut headers = self.headers;
         headers.is_key_declared = headers.idempotency_key.is_some_and(|key| !key.is_empty());
@@ -284,15 +287,15 @@ impl<'a> HeadReader<'a> {
             return Err(Error::client(ErrorKind::HeadersTooLarge, "The headers are larger than 32 KiB."));
         }
         if self.is_chunked && headers.content_length.is_some() {
-            // Two framings of one body are how requests are smuggled past a first reader.
+            // A body with two framings can be used to smuggle requests past a proxy.
             let message = "`Content-Length` and `Transfer-Encoding` exclude each other.";
             return Err(Error::client(ErrorKind::InvalidRequest, message).about("Content-Length"));
         }
-        // HTTP/2 names the host in `:authority`, and `Host` may be left out (RFC 9113, 8.3.1).
+        // HTTP/2 sends the host in `:authority`, and `Host` may be missing (RFC 9113, 8.3.1).
         let authority = inbound.authority.map(str::as_bytes).filter(|_| inbound.is_http2);
         headers.host = check_host(self.host.or(authority))?;
         if inbound.authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(headers.host)) {
-            // Which of the two a proxy before us believed is unknown.
+            // It is unknown which of the two a proxy in front of the gateway used.
             return Err(bad_host("The Host header and the request target name different hosts."));
         }
         let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
@@ -308,7 +311,7 @@ impl<'a> HeadReader<'a> {
     }
 }
 
-/// The refusal of a scheme that is not `Bearer`.
+/// The refusal of a scheme other than `Bearer`.
 pub fn other_scheme() -> Error {
     Error::client(ErrorKind::Unauthenticated, "`Authorization` must be `Bearer <key>`.").about("Authorization")
 }
@@ -325,7 +328,7 @@ fn bearer(value: &[u8]) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start())
 }
 
-/// Visible ASCII, so that it may stand in logs and headers.
+/// Accepts visible ASCII only, so that the value can appear in logs and headers.
 fn text(value: &[u8]) -> Option<&str> {
     value.iter().all(|byte| (0x20..0x7f).contains(byte)).then(|| std::str::from_utf8(value).ok()).flatten()
 }
@@ -345,7 +348,7 @@ fn bad_host(message: &'static str) -> Error {
     Error::client(ErrorKind::InvalidRequest, message).about("Host")
 }
 
-/// `name`, `name:port`, `[v6]` or `[v6]:port`, and nothing else.
+/// Accepts `name`, `name:port`, `[v6]` or `[v6]:port` only.
 fn check_host(host: Option<&[u8]>) -> Result<&str, Error> {
     let host =
         host.and_then(text).filter(|host| !host.is_empty()).ok_or_else(|| bad_host("The Host header is missing."))?;
@@ -381,12 +384,12 @@ fn is_same_origin(host: &str, origin: Option<&[u8]>, fetch_site: Option<&[u8]>, 
         .is_some_and(|rest| rest.eq_ignore_ascii_case(host))
 }
 
-/// Takes the keys of a query (`?key=`) as credentials, as Google's services do.
+/// Reads the keys of a query (`?key=`) as credentials, as Google's services do.
 pub fn show_query_keys<'a>(credentials: &mut Credentials<'a>, query: &'a [u8]) {
     query.split(|&byte| byte == b'&').filter_map(key_in).for_each(|key| show(credentials, key));
 }
 
-/// The query without its keys, for whoever is told the address.
+/// Returns the query without its keys, so that the address can be shared.
 pub fn without_keys(query: &[u8]) -> Vec<u8> {
     let pairs: Vec<&[u8]> = query.split(|&byte| byte == b'&').filter(|pair| !pair.starts_with(KEY)).collect();
     pairs.join(&b'&')
@@ -398,12 +401,12 @@ fn key_in(pair: &[u8]) -> Option<&str> {
     pair.strip_prefix(KEY).and_then(text).filter(|key| !key.is_empty())
 }
 
-/// Whether the query of a Gemini call asks for events.
+/// Whether the query of a Gemini call requests events.
 pub fn asks_events(query: &[u8]) -> bool {
     query.split(|&byte| byte == b'&').any(|pair| pair == b"alt=sse")
 }
 
-/// Holds a body that must be JSON to its content type.
+/// Checks the content type of a body that must be JSON.
 pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
     let essence = content_type.and_then(text).map(|value| value.split(';').next().unwrap_or("").trim());
     match essence {
@@ -413,12 +416,12 @@ pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
     }
 }
 
-/// Whether the body is bytes that are no text.
+/// Whether the body is binary.
 pub fn is_file(content_type: Option<&[u8]>) -> bool {
     content_type.and_then(text).is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/octet-stream"))
 }
 
-/// The boundary of a body that must be a form with files.
+/// Returns the boundary of a body that must be a form with files.
 pub fn boundary(content_type: Option<&[u8]>) -> Result<&str, Error> {
     content_type.and_then(text).and_then(multipart::boundary_of).ok_or_else(|| {
         Error::client(
@@ -429,7 +432,7 @@ pub fn boundary(content_type: Option<&[u8]>) -> Result<&str, Error> {
     })
 }
 
-/// Whether the body is what a page's form sends.
+/// Whether the body has a type that an HTML form sends.
 pub fn is_form(content_type: Option<&[u8]>) -> bool {
     let essence = content_type.and_then(text).map_or("", |value| value.split(';').next().unwrap_or("").trim());
     essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")

@@ -1,4 +1,4 @@
-//! The headers by which a caller shows that a connection is leased to its session.
+//! The headers by which a caller proves that a connection is leased to its session.
 
 use fairlead_core::{Error, ErrorKind, SessionClaim};
 
@@ -8,7 +8,7 @@ const PREFIX: &str = "vlo_";
 /// 256 bits as base64url.
 const NAME_CHARS: usize = 43;
 
-/// As they were sent.
+/// The headers as sent.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct LeaseHeaders<'a> {
     owner: Option<&'a str>,
@@ -24,7 +24,7 @@ impl<'a> LeaseHeaders<'a> {
         }
     }
 
-    /// `None` where neither was sent.
+    /// Returns the claim; `None` if neither header was sent.
     pub fn claim(&self) -> Result<Option<Box<SessionClaim>>, Error> {
         let owner = match (self.owner, self.generation) {
             (Some(owner), _) => owner,

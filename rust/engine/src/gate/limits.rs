@@ -1,4 +1,4 @@
-//! A request held against its key's limits: sessions, then room for the most that it can cost.
+//! Checks a request against its key's limits: sessions first, then the capacity for its maximum cost.
 
 use crate::clock;
 use crate::gate::cost_bound::{assumed_output, most_of_choice};
@@ -12,15 +12,16 @@ use smallvec::SmallVec;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A shorter answer is of no use, and some providers refuse to be asked for one.
+/// A shorter response is of no use, and some providers reject a lower limit.
 const LEAST_OUTPUT_TOKENS: u64 = 16;
-/// Others may take what was leased for a request before it does: it asks again at once so often, then after pauses.
+/// Other requests may use up a lease before this one. It retries this often at once, then after pauses.
 const TRIES_AT_ONCE: u8 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Takes a session and reserves room; the settlement gives the room back. A request goes on to another provider when one fails: the limits of each that may serve it hold, and those
-/// under whose own limits there is no room leave the choice.
+/// Counts the session and reserves capacity, which the settlement returns. Because a request may fall back to another
+/// provider, the limits of every provider that may serve it apply. Targets without capacity under their own limits are
+/// removed from the choice.
 pub fn reserve(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -34,8 +35,8 @@ pub fn reserve(
     hold(shared, settlement, &request.model, choice, Some(most))
 }
 
-/// Reserves room for a conversation. Where its caller names no length and the key has no room for the longest answer, room is reserved
-/// for a shorter one, and the provider is asked for no more: so nothing is overspent.
+/// Reserves capacity for a conversation. If its caller sets no maximum length and the key has no capacity for the
+/// longest response, a shorter maximum is reserved and sent to the provider, so that nothing is overspent.
 pub fn reserve_conversation(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -56,7 +57,7 @@ pub fn reserve_conversation(
         match hold(shared, settlement, &request.model, choice, Some(most)) {
             Ok(()) => {
                 choice.output_cap = Some(cap);
-                // An answer that is cut for this key is no answer for others.
+                // A response that is shortened for this key must not be cached for others.
                 settlement.settled_answer = None;
                 return Ok(());
             }
@@ -68,7 +69,7 @@ pub fn reserve_conversation(
     Err(fault)
 }
 
-/// For a request that uses nothing, as a count of tokens: only limits of requests and sessions hold.
+/// Reserves a request without usage, such as a token count. Only limits on requests and sessions apply.
 pub fn reserve_free(
     shared: &Shared,
     settlement: &mut Settlement,
@@ -78,8 +79,8 @@ pub fn reserve_free(
     hold(shared, settlement, model, choice, None)
 }
 
-/// Takes a session and reserves room for `most`, whichever target of the choice serves the request; of a request that any may serve, or
-/// none, the choice is empty.
+/// Counts the session and reserves `most`, whichever target of the choice serves the request. The choice is empty for a
+/// request that does not depend on a target.
 fn hold(
     shared: &Shared,
     settlement: &mut Settlement,
@@ -112,18 +113,18 @@ fn hold(
     Ok(())
 }
 
-/// For an answer that costs nothing: it takes a session and counts as a request, and no budget is asked.
+/// Reserves a response without cost: the session and the request are counted, and budgets are not checked.
 pub fn reserve_request(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<(), Error> {
     hold(shared, settlement, model, &mut Choice::default(), None)
 }
 
-/// For a call that names no model: a session, and room for what it costs at most.
+/// Reserves a call without a model: the session, and its maximum cost.
 pub fn reserve_sum(shared: &Shared, settlement: &mut Settlement, usd_micros: u64) -> Result<(), Error> {
     call_budget::admit_sum(settlement, usd_micros)?;
     hold(shared, settlement, "", &mut Choice::default(), Some(Amounts { tokens: 0, usd_micros }))
 }
 
-/// Counts what a conversation has used so far under the limits that its key has now, and holds room for its next answer.
+/// Charges a conversation's usage so far to the key's current limits, and reserves capacity for its next response.
 pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<(), Error> {
     if !key.has_limits() {
         return Ok(());
@@ -137,14 +138,14 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
     renewed
 }
 
-/// Asks for room, and again for as long as a limit that is held together with other nodes may have some by now. A request waits for
-/// the shared store only here, where its node's lease has no room for it.
+/// Calls `ask`, and repeats it while a limit shared with other nodes may still get capacity. This is the only place
+/// where a request waits for the shared store, and only if the lease of its node has no capacity left.
 pub async fn ask_until_known<T>(shared: &Shared, mut ask: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let fault = match ask() {
         Ok(answer) => return Ok(answer),
         Err(fault) => fault,
     };
-    // On the heap, so that calls with room do not carry its size.
+    // Boxed to keep the future of requests with capacity small.
     Box::pin(ask_again(shared, fault, ask)).await
 }
 
@@ -155,7 +156,7 @@ async fn ask_again<T>(
 ) -> Result<T, Error> {
     let Some(leases) = &shared.leases else { return Err(fault) };
     let (until, mut tries, mut pause) = (Instant::now() + leases.config.deadline(), 0, FIRST_PAUSE);
-    // A refusal changes only where the store has yet to say whether there is room.
+    // A retry can only succeed while the store has not yet reported the remaining capacity.
     while fault.kind == ErrorKind::LimitsUnknown && !leases.terms.is_lost() && Instant::now() < until {
         if tries < TRIES_AT_ONCE {
             tries += 1;
@@ -172,7 +173,7 @@ async fn ask_again<T>(
     Err(fault)
 }
 
-/// Holds a request back as its key's `throttleDelayMs` says, or until the gateway goes down.
+/// Delays a request by its key's `throttleDelayMs`, or until the gateway shuts down.
 pub async fn throttle(settlement: &Settlement) {
     let delay_ms = settlement.admission.principal.key().map_or(0, |key| key.throttle_delay_ms);
     if delay_ms > 0 && !settlement.was_throttled {

@@ -1,9 +1,15 @@
-//! The gate: the head of a request and what is held against it before any work begins.
+//! Admission: the head of a request and the checks before it is served.
 //!
-//! [`inbound`] is the head and the rules for it, [`address`] where it comes from, [`preferences`] what its headers prefer, [`lease`] what they show of a lease, [`admission`] the one gate, [`standing`] what a caller proved at it, to check it again, [`cors`]
-//! pages of other origins, [`unserved`] paths and methods that have no route. [`body`] is a body on its way, [`upload`] a form on its way to disk, [`request`] a request that is
-//! whole. [`defaults`] is what a body means that does not say `stream`, [`limits`] the limits of keys, [`unpriced`] models whose cost is not known, [`call_budget`] what a caller lets one call cost, [`cost_bound`] what a call can come to, [`answer`] what the engine
-//! answers itself, [`headers`] the gateway's own headers.
+//! - [`admission`]: the entry point, which every request passes
+//! - [`inbound`] and [`address`]: the request head, its rules and the caller's address
+//! - [`preferences`] and [`lease`]: what the headers ask for, and the lease that they prove
+//! - [`standing`]: what the caller proved, to check it again later
+//! - [`cors`] and [`unserved`]: cross-origin pages; paths and methods without a route
+//! - [`body`], [`upload`] and [`request`]: a body in transfer, a form in transfer to disk, a complete request
+//! - [`defaults`]: defaults of the key for `stream` and the service tier
+//! - [`limits`], [`unpriced`], [`call_budget`] and [`cost_bound`]: limits of keys, models without a price, the caller's
+//!   budget, cost estimates
+//! - [`answer`] and [`headers`]: responses that the engine creates, and the gateway's headers
 
 pub mod address;
 pub mod admission;

@@ -1,4 +1,4 @@
-//! A caller's preferences: about the response cache, about which target serves, and about the form of the answer.
+//! A caller's preferences about the response cache, the choice of a target, and the format of the response.
 
 use crate::gate::headers::value;
 use crate::gate::inbound::{CacheHeaders, RouteHeaders};
@@ -9,23 +9,23 @@ use http::{HeaderMap, HeaderValue};
 /// `X-Gateway-Cache-Mode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheMode {
-    /// Not sent: a request of temperature 0 is looked up, in every way that the operator wants.
+    /// Not sent: a request with temperature 0 is looked up, in all ways that the operator enabled.
     #[default]
     Unsaid,
-    /// Looked up whatever its temperature, and answered from an equal request only.
+    /// Looked up regardless of temperature, for an equal request only.
     Exact,
-    /// Looked up whatever its temperature, and by meaning where the operator allows it.
+    /// Looked up regardless of temperature, also by similarity if the operator enabled it.
     Vector,
 }
 
-/// A caller's wishes about the response cache.
+/// A caller's preferences about the response cache.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CachePreference {
     pub is_declined: bool,
     pub mode: CacheMode,
-    /// No less than this is near.
+    /// The minimum similarity.
     pub threshold: Option<f32>,
-    /// Headers that change the answer, as they came.
+    /// Headers that affect the response, as sent.
     pub shape: Vec<Vec<u8>>,
 }
 
@@ -46,7 +46,7 @@ impl CachePreference {
         Ok(Self { is_declined: sheet.no_cache, mode, threshold, shape })
     }
 
-    /// Writes them as the headers that they were read from.
+    /// Writes the preferences as the headers that they were read from.
     pub fn write(&self, headers: &mut HeaderMap) {
         if self.is_declined {
             headers.insert("x-gateway-no-cache", HeaderValue::from_static("true"));
@@ -72,24 +72,24 @@ fn wrong(name: &'static str, rule: &str) -> Error {
     Error::client(ErrorKind::InvalidRequest, format!("`{name}` must be {rule}.")).about(name)
 }
 
-/// A caller's wishes about which target serves.
+/// A caller's preferences about the choice of a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RoutePreference {
-    /// `X-Gateway-Mode`: the weights that `auto` goes by.
+    /// `X-Gateway-Mode`: the weights for `auto`.
     pub pack: Option<Pack>,
     pub budget: Option<CallBudget>,
 }
 
-/// What one call may cost.
+/// The maximum cost of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallBudget {
     /// `X-Gateway-Budget`.
     pub usd_micros: u64,
-    /// `X-Gateway-Budget-Fallback`: where nothing is as cheap, the cheapest serves, and nobody otherwise.
+    /// `X-Gateway-Budget-Fallback`: if no target fits the budget, use the cheapest instead of failing.
     pub falls_back: bool,
 }
 
-/// Nobody means a larger one.
+/// The highest accepted value; a larger one is assumed to be a mistake.
 const MAX_BUDGET_USD: f64 = 1e6;
 const BUDGET: &str = "X-Gateway-Budget";
 const BUDGET_FALLBACK: &str = "X-Gateway-Budget-Fallback";
@@ -117,7 +117,7 @@ impl RoutePreference {
         Ok(Self { pack, budget })
     }
 
-    /// Writes them as the headers that they were read from.
+    /// Writes the preferences as the headers that they were read from.
     pub fn write(&self, headers: &mut HeaderMap) {
         if let Some(pack) = self.pack {
             headers.insert("x-gateway-mode", HeaderValue::from_static(pack.name()));
@@ -130,17 +130,17 @@ impl RoutePreference {
     }
 }
 
-/// Micro-dollars as dollars.
+/// Formats micro-dollars as dollars.
 pub fn dollars(usd_micros: u64) -> String {
     format!("{}.{:06}", usd_micros / 1_000_000, usd_micros % 1_000_000)
 }
 
-/// Whether `Accept` names `text/event-stream`.
+/// Whether `Accept` contains `text/event-stream`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Accepts {
     #[default]
     No,
-    /// Beside other things.
+    /// Among other types.
     Among,
     Only,
 }

@@ -1,4 +1,4 @@
-//! A request that has passed the gate: who asks for what, and the request whole, with its body.
+//! An admitted request: who requests what, and the complete request with its body.
 
 use crate::exchange::Exchange;
 use crate::gate::preferences::{Accepts, CacheMode, CachePreference, RoutePreference};
@@ -17,19 +17,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Who asked for what, settled once at the gate.
+/// The caller and the request, as determined during admission.
 #[expect(clippy::struct_excessive_bools, reason = "what a caller said or did not say, each by itself")]
 #[derive(Debug, Clone)]
 pub struct Admission {
     pub route: &'static Route,
-    /// The API in whose form errors are answered.
+    /// The API whose error format is used.
     pub surface: Surface,
-    /// The dialect that the caller speaks.
+    /// The caller's dialect.
     pub dialect: Dialect,
-    /// The part of the path that the route's braces matched.
+    /// The part of the path that matched the route's placeholder.
     pub tail: String,
     pub principal: Principal,
-    /// What the admission depended on, to check it again.
+    /// What the admission depended on, to check it again later.
     pub standing: Standing,
     pub request_id: String,
     pub session_tag: Option<String>,
@@ -38,37 +38,37 @@ pub struct Admission {
     pub pin: Option<String>,
     /// `X-Gateway-Lease-Owner` and `-Generation`.
     pub lease: Option<Box<SessionClaim>>,
-    /// `X-Route-Model`: the model that takes the place of the body's.
+    /// `X-Route-Model`: the model that replaces the one in the body.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
-    /// The caller has sent it as such, and other workers are asked about it.
+    /// The caller sent it as an idempotency key, so it applies across workers.
     pub is_key_declared: bool,
-    /// Whether `Accept` names event streams.
+    /// Whether `Accept` contains event streams.
     pub accepts_events: Accepts,
     /// `X-Gateway-Disabled-Guardrails`.
     pub disabled_guardrails: Disabled,
-    /// A Gemini caller did not ask for events: its stream is one JSON list.
+    /// A Gemini caller did not request events, so its stream is one JSON list.
     pub reads_list: bool,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
-    /// `X-Gateway-Cost-Comment`: a stream of events ends with what it cost.
+    /// `X-Gateway-Cost-Comment`: an event stream ends with its cost.
     pub wants_cost: bool,
-    /// Limits of requests counted it when it was accepted.
+    /// The limits on requests already counted it when it was accepted.
     pub is_counted: bool,
     pub trace: Option<Arc<Trace>>,
-    /// `X-Gateway-Compression`: a pipeline by its name, or `default`.
+    /// `X-Gateway-Compression`: the name of a pipeline, or `default`.
     pub compression: Option<String>,
-    /// The caller's wishes about the response cache.
+    /// The caller's preferences about the response cache.
     pub cache: CachePreference,
-    /// Those about which target serves.
+    /// The caller's preferences about the choice of a target.
     pub routing: RoutePreference,
     pub started: Instant,
     pub ts_ms: u64,
 }
 
 impl Admission {
-    /// The caller with the session that it named, for a provider that keeps one for each. Sessions of two callers differ.
+    /// Identifies the caller and its session, for a provider that stores sessions. The sessions of two callers differ.
     pub fn session(&self) -> Option<HeaderValue> {
         let session = self.session_id.as_deref()?;
         let of: &str = match &self.principal {
@@ -80,7 +80,7 @@ impl Admission {
         HeaderValue::try_from(format!("{}:{of}/{session}", self.principal.kind())).ok()
     }
 
-    /// The caller's headers that decided how the request is served, as they were understood.
+    /// The caller's headers that influenced how the request was handled, as they were parsed.
     fn headers(&self) -> HeaderLines {
         let yes = |is_wanted: bool| is_wanted.then_some("true");
         let is_off = |guardrail: &Guardrail| self.disabled_guardrails.contains(*guardrail);
@@ -120,19 +120,19 @@ impl Admission {
         ])
     }
 
-    /// The service tier that the key's conversations are asked for in.
+    /// The service tier for the key's conversations.
     pub fn service_mode(&self) -> ServiceMode {
         self.principal.key().map_or(ServiceMode::Inherit, |key| key.tool_service_mode)
     }
 
-    /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.
+    /// Whether the caller's header or the key's `cacheDefaultMode` disables the cache lookup.
     pub fn bypasses_cache(&self) -> bool {
         self.cache.is_declined
             || self.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass)
     }
 }
 
-/// The head as control must see it; kept only for requests that go there.
+/// The head as control must see it. Present only for requests that control handles.
 #[derive(Debug)]
 pub struct Forward {
     pub method: http::Method,
@@ -140,13 +140,13 @@ pub struct Forward {
     pub headers: HeaderMap,
     pub peer: Option<IpAddr>,
     pub is_tls: bool,
-    /// The body as the caller sent it.
+    /// The host as the caller sent it.
     pub host: Option<HeaderValue>,
-    /// The body is not looked into: a form, or one that control reads by rules of its own.
+    /// The body is not inspected: it is a form, or control checks it by other rules.
     pub is_unread: bool,
 }
 
-/// A whole request, ready to be worked on.
+/// A complete request that is ready to be served.
 #[derive(Debug)]
 pub struct Whole {
     pub exchange: Arc<Exchange>,
@@ -155,14 +155,15 @@ pub struct Whole {
     pub body: Bytes,
     /// The request counts as in flight until this is dropped.
     pub in_flight: GaugePermit,
-    /// So do its body's bytes.
+    /// The body's bytes count as buffered until this is dropped.
     pub buffered: Option<GaugePermit>,
-    /// The form that came in place of a body.
+    /// The form that was received instead of a body.
     pub upload: Option<Receipt>,
 }
 
 impl Whole {
-    /// Has what is asked and answered kept, where the operator or the key asks for it; a key that wants no log is never kept of.
+    /// Captures the request and its response if the operator or the key asks for it. Requests of a key without a log
+    /// are never captured.
     pub fn capture(&self, shared: &Shared) {
         let Admission { principal, request_id, ts_ms, .. } = &self.admission;
         let key = principal.key();
@@ -173,7 +174,7 @@ impl Whole {
         let key_id = key.map(|key| key.id.clone());
         let headers = self.admission.headers();
         let subject = CaptureSubject { request_id: request_id.clone(), key_id, ts_ms: *ts_ms, headers };
-        // A form is on disk and may be as large as that.
+        // A form is on disk and may be large.
         let request = self.upload.is_none().then_some(&self.body);
         self.exchange.set_capture(Capture::begin(&shared.captures, settings, subject, request));
     }

@@ -1,4 +1,4 @@
-//! What a caller proved at the gate, so that it can be checked again for as long as its connection or stream lasts.
+//! What a caller proved during admission, so that it can be checked again while its connection or stream lasts.
 
 use crate::gate::address::admit_address;
 use crate::shared::Shared;
@@ -7,21 +7,21 @@ use fairlead_core::{policy, Error, ErrorKind, Principal, SecretHash, Snapshot};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How often the caller of a connection or stream that lasts is checked again.
+/// How often the caller of a long connection or stream is checked again.
 pub const REVIEW_EVERY: Duration = Duration::from_secs(2);
 
-/// The facts of a request that its admission depended on. They are a few words, copied for each request.
+/// The facts on which an admission depended. They are small and copied for each request.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing {
     /// `None` on a Unix socket.
     pub address: Option<IpAddr>,
-    /// Hash of the key, cookie or token that was shown.
+    /// The hash of the key, cookie or token.
     pub credential: Option<SecretHash>,
     /// The tier of the route for this request.
     pub tier: Tier,
     /// The method changes nothing.
     pub is_read: bool,
-    /// Control asks for the key, which had to pass itself.
+    /// Control acts for the key, which had to pass admission itself.
     pub is_on_behalf: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for Standing {
     }
 }
 
-/// The hash of what the principal was resolved from.
+/// The hash of the credential from which the principal was determined.
 pub fn credential_of(principal: &Principal, cookie: Option<&str>, snapshot: &Snapshot) -> Option<SecretHash> {
     match principal {
         Principal::Key(key) => Some(key.hash),
@@ -43,8 +43,8 @@ pub fn credential_of(principal: &Principal, cookie: Option<&str>, snapshot: &Sna
 }
 
 impl Standing {
-    /// The caller as the configuration has it now; an error if its credential, its address or its rights would not pass the gate
-    /// any more.
+    /// Returns the caller as currently configured; an error if its credential, address or permissions would no longer
+    /// be admitted.
     pub fn renew(
         &self,
         shared: &Shared,

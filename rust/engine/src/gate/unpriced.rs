@@ -1,13 +1,13 @@
-//! Models without a price, where a key may spend only so many dollars: a call whose cost nobody knows is under
-//! no such limit. The key says whether it is let through, and where it says nothing the settings do.
+//! Models without a price for keys with a limit in dollars. The limit cannot cover a call of unknown cost, so the key,
+//! or else the settings, determine whether such a call is allowed.
 
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::{Error, ErrorKind, Key, Limit, LimitUnit, Served, Snapshot, UnpricedModels};
 
-/// Leaves out the targets whose model has no price, where the key has a limit in dollars that holds for them and unpriced models
-/// are refused. An error when none is left, or when one is that the combo cannot do without.
+/// Removes targets whose model has no price, if the key has a limit in dollars for them and refuses unpriced models.
+/// Returns an error if no target is left, or if the combo requires one of those removed.
 pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, name: &str, choice: &mut Choice) -> Result<(), Error> {
     let Some(key) = refusing(snapshot, settlement) else { return Ok(()) };
     let fault = |at: usize| {
@@ -27,7 +27,8 @@ pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, name: &str, choic
         })
         .collect();
     let Some(first) = first else { return named_judge(snapshot, key, name, choice) };
-    // A panel that lost a member answers otherwise, and a chain that lost a step does not answer.
+    // A fusion without one of its members gives a different response, and a pipeline without one of its steps gives
+    // none.
     let needs_all =
         choice.combo.as_ref().is_some_and(|combo| matches!(combo.strategy, Strategy::Fusion | Strategy::Pipeline));
     if places.is_empty() || needs_all {
@@ -37,7 +38,7 @@ pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, name: &str, choic
     Ok(())
 }
 
-/// A panel's judge may be a model that is no target of the combo.
+/// The judge of a fusion may be a model that is not a target of the combo.
 fn named_judge(snapshot: &Snapshot, key: &Key, name: &str, choice: &Choice) -> Result<(), Error> {
     let combo = choice.combo.as_ref().filter(|combo| combo.strategy == Strategy::Fusion);
     let judge = combo.and_then(|combo| combo.params.judge_model.as_deref());
@@ -46,7 +47,7 @@ fn named_judge(snapshot: &Snapshot, key: &Key, name: &str, choice: &Choice) -> R
     limit_on(key, name, &judged_by).map_or(Ok(()), |limit| Err(refusal(key, judge, limit)))
 }
 
-/// For a conversation that goes on: whether another answer of its model may be asked for.
+/// Checks whether a conversation may request another response of its model.
 pub fn admit_next(snapshot: &Snapshot, settlement: &Settlement, key: &Key) -> Result<(), Error> {
     let subject = settlement.subject();
     let model = settlement.billed_model().unwrap_or_default();
@@ -56,7 +57,7 @@ pub fn admit_next(snapshot: &Snapshot, settlement: &Settlement, key: &Key) -> Re
     limit_on(key, subject.model, &subject.served).map_or(Ok(()), |limit| Err(refusal(key, model, limit)))
 }
 
-/// The caller's key, where it refuses unpriced models.
+/// The caller's key, if it refuses unpriced models.
 fn refusing<'s>(snapshot: &Snapshot, settlement: &'s Settlement) -> Option<&'s Key> {
     let key = settlement.admission.principal.key()?;
     refuses(snapshot, key).then_some(key.as_ref())

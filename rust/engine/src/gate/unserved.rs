@@ -1,10 +1,11 @@
-//! What a caller is told whose path has no route, or not this method: the path, and the base URL or the setting that is meant.
+//! Errors for paths without a route and for unsupported methods. They name the path and the base URL or the setting
+//! that was probably meant.
 
 use crate::gate::inbound::Inbound;
 use fairlead_core::routes::{self, Match, Tier};
 use fairlead_core::{Error, ErrorKind};
 
-/// A longer path is cut where it is repeated.
+/// Longer paths are truncated in messages.
 const SHOWN_CHARS: usize = 160;
 
 /// The base URLs of the gateway, as the caller reaches it.
@@ -18,7 +19,7 @@ impl Address {
         Self { origin: format!("{}://{host}", if is_tls { "https" } else { "http" }) }
     }
 
-    /// A sentence on what to call instead. Every one names a base URL.
+    /// A sentence that says what to call instead. It always names a base URL.
     fn advice(&self, path: &str) -> String {
         let origin = &self.origin;
         if let Some(tidy) = tidied(path) {
@@ -73,7 +74,7 @@ impl Address {
         }
     }
 
-    /// The base URL of the clients that call such paths.
+    /// The base URL for clients that call such paths.
     fn by_dialect(&self, path: &str) -> String {
         let origin = &self.origin;
         let has = |words: &[&str]| words.iter().any(|word| path.contains(word));
@@ -98,7 +99,7 @@ impl Address {
     }
 }
 
-/// The refusal of a path that has no route.
+/// The error for a path without a route.
 pub fn no_route(inbound: &Inbound<'_>, host: &str, trusted_proxies: usize) -> Error {
     let advice = match routes::unserved(inbound.path) {
         Some(sentence) => sentence.to_owned(),
@@ -107,7 +108,7 @@ pub fn no_route(inbound: &Inbound<'_>, host: &str, trusted_proxies: usize) -> Er
     Error::client(ErrorKind::NotFound, format!("No route has the path `{}`. {advice}", shown(inbound.path)))
 }
 
-/// The refusal of a method that the path does not have.
+/// The error for a method that the path does not support.
 pub fn other_method(inbound: &Inbound<'_>, methods: &[&'static str]) -> Error {
     let answers = format!("`{}` answers {}.", shown(inbound.path), methods.join(", "));
     let message = match foreign_origin(inbound) {
@@ -121,7 +122,7 @@ pub fn other_method(inbound: &Inbound<'_>, methods: &[&'static str]) -> Error {
     Error::client(ErrorKind::MethodNotAllowed, message)
 }
 
-/// The refusal of a WebSocket where the path answers requests only. Clients that can do both send the request at once.
+/// The error for a WebSocket on a path that supports requests only. Clients that support both then send a request.
 pub fn no_socket(inbound: &Inbound<'_>, methods: &[&'static str]) -> Error {
     let message = format!(
         "`{}` opens no WebSocket: send {} over HTTP. WebSockets are `GET /v1/ws` and `GET /v1/realtime`.",
@@ -139,7 +140,7 @@ pub fn asks_for_socket(inbound: &Inbound<'_>) -> bool {
     inbound.method == "GET" && inbound.headers.iter().any(asks)
 }
 
-/// The origin and the method of a browser's question before a call.
+/// The origin and the method of a browser's preflight request.
 fn foreign_origin<'a>(inbound: &Inbound<'a>) -> Option<(&'a str, &'a str)> {
     let value = |wanted: &[u8]| {
         let found = inbound.headers.iter().find(|(name, _)| *name == wanted)?.1;
@@ -155,14 +156,14 @@ fn is_for_clients(method: &str, path: &str) -> bool {
     matches!(routes::find(method, path), Match::Found { route, .. } if matches!(route.tier, Tier::Inference | Tier::Key))
 }
 
-/// The path without extra slashes, where that one has a route.
+/// Removes extra slashes from a path, if the resulting path has a route.
 fn tidied(path: &str) -> Option<String> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let tidy = format!("/{}", segments.join("/"));
     (tidy != path && routes::surface_at(&tidy).is_some()).then_some(tidy)
 }
 
-/// The path as it may stand in a message.
+/// The path in a form that is safe in a message.
 fn shown(path: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_graphic() && letter != '`' { letter } else { '?' };
     let mut text: String = path.chars().take(SHOWN_CHARS).map(plain).collect();

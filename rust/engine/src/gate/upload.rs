@@ -1,11 +1,11 @@
-//! A form on its way in: read as it comes, and kept where a large one does no harm.
+//! A form in transfer. It is parsed as it arrives, and a large form is stored on disk.
 //!
-//! The front gives pieces and never waits for a disk: a task of the engine reads the form (so that one that breaks a rule
-//! ends early), keeps a small body in memory, and writes a larger one to a file that has no name any more, so that nothing
-//! is left of it whatever happens. A front that gives faster than the disk takes is told to wait.
+//! The front passes pieces and never waits for the disk. A task of the engine parses the form, so that an invalid form
+//! is refused early. It keeps a small body in memory and writes a larger one to an unlinked file, so that nothing
+//! remains after a crash. A front that is faster than the disk is asked to wait.
 //!
 //! ```text
-//! front: push* -> end         task: read, write, accept*  -> Stored, or why not
+//! front: push* -> end         task: parse, write, accept*  -> Stored, or the error
 //! ```
 
 use crate::blocking;
@@ -26,16 +26,16 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// A body up to this size stays in memory.
+/// Bodies up to this size stay in memory.
 const MEMORY_BYTES: usize = 64 * 1024;
-/// Forms on disk, all together.
+/// The total size of forms on disk.
 const MAX_SPOOLED_BYTES: usize = 16 * 1024 * 1024 * 1024;
-/// Disk space that uploads leave free: records, keys and the snapshot must still be written there.
+/// Disk space that uploads leave free, because records, keys and the snapshot must still be written.
 const FREE_BYTES_KEPT: u64 = 256 * 1024 * 1024;
-/// The bytes that are written at once.
+/// The number of bytes per write.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// A form that came whole.
+/// A complete form.
 #[derive(Debug)]
 pub struct Stored {
     pub form: Form,
@@ -51,7 +51,7 @@ enum Content {
     File(Arc<File>),
 }
 
-/// The front's end.
+/// The front's handle of an upload.
 #[derive(Debug)]
 pub struct Upload {
     exchange: Arc<Exchange>,
@@ -65,15 +65,15 @@ pub struct Upload {
 pub struct Receipt(oneshot::Receiver<Result<Stored, (Outcome, Error)>>);
 
 impl Receipt {
-    /// Of a form that is stored already.
+    /// Returns the receipt of a form that is already stored.
     pub fn of(stored: Stored) -> Self {
         let (done, receipt) = oneshot::channel();
-        // Its other end is in the next line.
+        // The receiver exists until the next line, so sending cannot fail.
         let _sent = done.send(Ok(stored));
         Self(receipt)
     }
 
-    /// Waits until all is stored.
+    /// Waits until everything is stored.
     pub async fn stored(self) -> Result<Stored, (Outcome, Error)> {
         self.0
             .await
@@ -82,7 +82,7 @@ impl Receipt {
 }
 
 impl Stored {
-    /// A stretch of the body.
+    /// Returns a range of the body.
     pub fn chunk(&self, start: u64, end: u64) -> Chunk {
         match &self.content {
             Content::Memory(bytes) => Chunk::Bytes(bytes.slice(start as usize..end as usize)),
@@ -94,7 +94,7 @@ impl Stored {
         self.chunk(part.start, part.end)
     }
 
-    /// A digest of its parts, in their order: names and contents, and not of what stands between them.
+    /// Returns a digest of the form's parts in order: their names and contents, without what separates them.
     pub async fn digest(&self) -> Result<[u8; 32], Error> {
         let mut context = Context::new(&SHA256);
         for part in &self.form.parts {
@@ -118,7 +118,7 @@ impl Stored {
 }
 
 impl Upload {
-    /// Begins one. Must be given every piece, then ended; dropped, it is forgotten.
+    /// Starts an upload. Every piece must be passed, and then the end. Dropping the upload discards it.
     pub fn begin(shared: &Arc<Shared>, exchange: &Arc<Exchange>, content_type: Option<&[u8]>) -> Result<Self, Error> {
         let boundary = inbound::boundary(content_type)?;
         let Some(runtime) = shared.runtime() else {
@@ -138,7 +138,7 @@ impl Upload {
             spooled: None,
             bytes: 0,
         };
-        // It ends when the front drops its end, and its outcome goes to whoever has the receipt.
+        // The task ends when the front drops its handle. Whoever has the receipt gets the result.
         drop(runtime.spawn(async move {
             let outcome = task.run(given, &own).await;
             if let Err(fault) = &outcome {
@@ -146,7 +146,7 @@ impl Upload {
                 own.accept(usize::MAX);
             }
             let stored = outcome.and_then(|()| task.store());
-            // Nobody waits for the form of a caller who left.
+            // Nobody waits for the form of a caller that left.
             let _sent = done.send(stored);
         }));
         Ok(Self { exchange: Arc::clone(exchange), pieces, fault, receipt: Receipt(receipt) })
@@ -158,7 +158,7 @@ impl Upload {
         }
         if !piece.is_empty() {
             self.exchange.give(piece.len());
-            // A task that has ended has left a fault, which the next piece meets, or its receipt does.
+            // A task that has ended left an error, which the next piece or the receipt returns.
             let _given = self.pieces.send(Bytes::copy_from_slice(piece));
         }
         Ok(())
@@ -252,7 +252,7 @@ impl Task {
     }
 }
 
-/// With its length, so that no two lists of texts are the same bytes.
+/// Includes the length, so that different lists of texts never give the same bytes.
 fn add(context: &mut Context, text: &[u8]) {
     context.update(&(text.len() as u64).to_le_bytes());
     context.update(text);
@@ -270,7 +270,7 @@ fn read_into(mut context: Context, file: &File, start: u64, end: u64) -> io::Res
     Ok(context)
 }
 
-/// Whether so much more leaves enough of the disk that the file is on.
+/// Whether the disk of the file has enough space left after this many more bytes.
 fn has_room(file: &File, more: usize, reserve: u64) -> io::Result<bool> {
     let disk = rustix::fs::fstatvfs(file)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize) >= reserve.saturating_add(more as u64))
@@ -284,7 +284,7 @@ fn broken(fault: &str) -> Error {
     Error::client(ErrorKind::InvalidRequest, format!("The body cannot be read. {fault}"))
 }
 
-/// A file that goes with its last user.
+/// Creates a file that disappears when it is closed.
 fn nameless(dir: &Path) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let name = random_bytes::<16>().map(|bytes| hex(&bytes)).map_err(io::Error::other)?;

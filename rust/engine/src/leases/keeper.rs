@@ -1,5 +1,5 @@
-//! The one task that talks to the shared store about limits and sessions of keys: it asks what the ledger wants to know, as soon
-//! as somebody waits for it and else about four times a second where anything is due.
+//! The only task that talks to the shared store about limits and sessions of keys. It sends the ledger's requests:
+//! immediately if a caller waits for one, and otherwise about four times a second if any are due.
 
 use super::store::{Epoch, Greeting, Store, StoreAnswers, StoreFault, StoreQuestions};
 use super::Leases;
@@ -11,29 +11,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(250);
-/// Limits in one round trip.
+/// The maximum number of limits in one round trip.
 const MAX_QUESTIONS: usize = 256;
-/// How often sessions in use are looked through for those that are to be reported.
+/// How often the sessions in use are checked for those that must be reported.
 const REPORT_SESSIONS_MS: u64 = 5_000;
-/// How often a node says that it is there, in the time that a lease lasts.
+/// How often a node announces its presence within the lifetime of a lease.
 const GREETINGS: u64 = 3;
-/// How often a store that does not answer is told of in the log.
+/// How often an unavailable store is logged.
 const WARN_EVERY_MS: u64 = 60_000;
-/// How often it says so while it has not heard of every worker beside it: until then it lets nobody in whose use it cannot know.
+/// The announcement interval while the store does not know all workers. Until then it grants nothing whose usage it
+/// cannot know.
 const GREETING_WHILE_SHORT_MS: u64 = 500;
 
-/// Keeps the leases until the runtime ends.
+/// Maintains the leases until the runtime ends.
 pub async fn run(shared: Arc<Shared>) {
     let Some(leases) = shared.leases.as_ref() else { return };
     let mut keeper = Keeper::new(&shared, leases);
     loop {
-        // A late wake-up is as good as a tick.
+        // The tick and a wake-up have the same effect.
         let _woken = tokio::time::timeout(TICK, leases.wake.notified()).await;
         keeper.round().await;
     }
 }
 
-/// Gives back what is leased and not used; within the store's deadline.
+/// Returns unused leases, within the store's deadline.
 pub async fn leave(shared: &Arc<Shared>) {
     let Some(leases) = shared.leases.as_ref() else { return };
     if leases.terms.is_lost() {
@@ -56,9 +57,9 @@ struct Keeper<'a> {
     epoch: Epoch,
     greeted_ms: Option<u64>,
     sessions_reported_ms: u64,
-    /// The last warning about a store that does not answer.
+    /// The time of the last warning about an unavailable store.
     warned_ms: Option<u64>,
-    /// The store was lost or emptied, and is to be told everything.
+    /// The store was lost or emptied, and must receive everything again.
     is_back: bool,
     is_leaving: bool,
 }
@@ -78,7 +79,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Asks the store what is to be asked, and tells those that wait.
+    /// Sends all due requests to the store, and notifies the waiting callers.
     async fn round(&mut self) {
         let number = self.leases.begun.fetch_add(1, Ordering::AcqRel) + 1;
         if let Err(fault) = self.ask_all().await {
@@ -89,7 +90,7 @@ impl<'a> Keeper<'a> {
         self.leases.over.send_replace(number);
     }
 
-    /// The store does not answer. It is said at once, and again each minute: a wrong address would else be noticed by nobody.
+    /// Marks the store as lost. This is logged at once and every minute, so that a wrong address is noticed.
     fn lose(&mut self, fault: &StoreFault) {
         let terms = &self.leases.terms;
         if !terms.is_lost() {
@@ -131,7 +132,7 @@ impl<'a> Keeper<'a> {
             let is_last = is_all || questions.len() < MAX_QUESTIONS;
             for some in questions.chunks(MAX_QUESTIONS) {
                 if !self.ask_some(some).await? {
-                    // It was emptied since the greeting.
+                    // The store was emptied after the announcement.
                     self.is_back = true;
                     self.greet().await?;
                 }
@@ -143,7 +144,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Sessions that wait to enter, and now and then those that are in. They are in the store before the next limits are asked for.
+    /// Reports waiting sessions and, from time to time, those in use. They are in the store before the next limits are
+    /// requested.
     async fn ask_sessions(&mut self, is_all: bool) -> Result<(), StoreFault> {
         let now_ms = clock::monotonic_ms();
         let is_due = is_all || now_ms.saturating_sub(self.sessions_reported_ms) >= REPORT_SESSIONS_MS;
@@ -171,7 +173,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Says that the node is there; where the store counts anew, it is to be told everything.
+    /// Announces the node. If the store started a new epoch, it must receive everything again.
     async fn greet(&mut self) -> Result<(), StoreFault> {
         let answers = self.exchange(StoreQuestions::default(), true).await?;
         let Some(epoch) = answers.epoch else { return Err(StoreFault::Unreadable) };
@@ -184,7 +186,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Asks for some limits. Whether the store counts by the epoch that is known here.
+    /// Requests some limits. Returns whether the store still has the epoch that is known here.
     async fn ask_some(&mut self, questions: &[LeaseQuestion]) -> Result<bool, StoreFault> {
         let answers = self.exchange(StoreQuestions::of_leases(questions), false).await?;
         if answers.leases.len() != questions.len() {
@@ -203,7 +205,7 @@ impl<'a> Keeper<'a> {
         Ok(is_known)
     }
 
-    /// One round trip; a second one where the connection was closed since the last.
+    /// Makes one round trip, and a second one if the connection was closed in the meantime.
     async fn exchange(&mut self, questions: StoreQuestions<'_>, is_greeting: bool) -> Result<StoreAnswers, StoreFault> {
         let is_old = self.store.is_some();
         match self.exchange_once(questions, is_greeting).await {

@@ -1,5 +1,6 @@
-//! Limits that several nodes hold together, over a Redis 7 or Valkey: `store` (its connection and scripts), `keeper` (the task that
-//! asks it), `presence` (by which control knows that a worker is gone). What is asked and what an answer means is decided in `fairlead_core::lease`.
+//! Limits shared by several nodes through Redis 7 or Valkey: `store` (the connection and scripts), `keeper` (the task
+//! that sends requests) and `presence` (how control detects that a worker is gone). `fairlead_core::lease` decides what
+//! to request and how to interpret the replies.
 
 pub mod keeper;
 pub mod presence;
@@ -16,17 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use tokio::sync::{watch, Notify};
 
-/// Beyond the deadline of one question, for the one that is under way before it.
+/// A multiple of the deadline, for the current request and the one before it.
 const QUEUED: u32 = 2;
 
-/// The leases of this node: what callers wait for, and what is told of them.
+/// The leases of this node: the state that callers wait for, and its statistics.
 #[derive(Debug)]
 pub struct Leases {
     pub terms: Arc<LeaseTerms>,
     pub config: StoreConfig,
-    /// Somebody waits, or a lease is low.
+    /// Notified when a caller waits or a lease is low.
     wake: Notify,
-    /// Rounds that have begun, and the last one that is over.
+    /// The number of rounds started, and the last finished round.
     begun: AtomicU64,
     over: watch::Sender<u64>,
     trips: AtomicU64,
@@ -36,26 +37,27 @@ pub struct Leases {
 
 #[derive(Debug, Default)]
 struct Nodes {
-    /// Heard of by the store of late.
+    /// Nodes that recently announced themselves to the store.
     present: BTreeSet<String>,
-    /// When this node learnt of each last, monotonic milliseconds: a store that was emptied hears of them one after the other.
+    /// When this node last saw each node, in monotonic milliseconds. A store that was emptied learns of the nodes one
+    /// by one.
     seen_ms: BTreeMap<String, u64>,
-    /// Not heard of any more, with leases that are not accounted for.
+    /// Nodes that no longer announce themselves and have unsettled leases.
     orphans: BTreeSet<String>,
 }
 
 /// The leases as this worker reports them to control.
 #[derive(Debug, Serialize)]
 pub struct LeaseStats {
-    /// Whether the store answers.
+    /// Whether the store is available.
     connected: bool,
-    /// Nodes that it hears of.
+    /// The nodes known to the store.
     nodes: Vec<String>,
     limits: usize,
     limits_in_use: usize,
-    /// Questions to the store, each one round trip, since the start.
+    /// Requests to the store since the start, each one round trip.
     round_trips: u64,
-    /// How often it went away.
+    /// How often the store became unavailable.
     losses: u64,
 }
 
@@ -77,8 +79,8 @@ impl Leases {
         }
     }
 
-    /// Waits for the store's answer to what was asked of the ledger before this call, or until it is late. The ledger knows more
-    /// afterwards: that there is room, that there is none, or that the store is lost.
+    /// Waits for the store's reply to all requests that the ledger queued before this call, or for the deadline.
+    /// Afterwards the ledger knows whether there is capacity or whether the store is lost.
     pub async fn answered(&self) {
         let mut over = self.over.subscribe();
         let mine = self.begun.load(Ordering::Acquire) + 1;
@@ -89,23 +91,24 @@ impl Leases {
         }
     }
 
-    /// Asks the store soon where a lease got low.
+    /// Wakes the keeper if a lease is low.
     pub fn nudge(&self) {
         if self.terms.take_low() {
             self.wake.notify_one();
         }
     }
 
-    /// The nodes of which control may have records that the store does not.
+    /// The nodes for which control may have records that the store does not have.
     pub fn known_nodes(&self) -> Vec<String> {
         let nodes = self.nodes.lock();
-        // Control knows workers by their ids. A node in a window that its clock came back to has another name, and no records.
+        // Control knows workers by their ids. A node whose clock moved back to an earlier window has a different name
+        // and no records.
         let is_worker = |name: &&String| name.bytes().all(|byte| byte.is_ascii_hexdigit());
         let all: BTreeSet<&String> = nodes.seen_ms.keys().chain(&nodes.orphans).filter(is_worker).collect();
         all.into_iter().cloned().collect()
     }
 
-    /// Control has told all that these used.
+    /// Forgets nodes whose usage control has reported in full.
     pub fn forget_ended<'n>(&self, ended: impl Iterator<Item = &'n str>) {
         let mut nodes = self.nodes.lock();
         for node in ended {
@@ -113,18 +116,18 @@ impl Leases {
         }
     }
 
-    /// The epoch as this node trusts it. Where the store hears of fewer nodes than there are, one of these may have leases of a
-    /// store that was emptied, and not have noticed yet: who is new here could not know.
+    /// The epoch with this node's trust in it. If the store knows fewer nodes than exist, one of them may hold leases
+    /// from before the store was emptied, which a new node cannot know.
     fn trusted(&self, epoch: &Epoch) -> Epoch {
         Epoch { is_careful: epoch.is_careful || self.is_short(), ..epoch.clone() }
     }
 
-    /// Whether the store, when it was asked last, had heard of fewer nodes than there are workers here.
+    /// Whether the store last knew fewer nodes than there are workers.
     fn is_short(&self) -> bool {
         (self.nodes.lock().present.len() as u64) < self.config.workers
     }
 
-    /// The store has told which nodes it hears of.
+    /// Updates the nodes that the store knows.
     fn note_nodes(&self, names: BTreeSet<String>, now_ms: u64) {
         self.terms.set_nodes(self.config.workers.max(names.len() as u64));
         let mut nodes = self.nodes.lock();

@@ -1,5 +1,6 @@
-//! A file that is locked for as long as this worker lives. What a worker leased of exact limits is free again once it is gone and all its
-//! records are in, and control may not have known it: it may be started anew after everything on the machine ended at once.
+//! A file that is locked while this worker lives. The exact limits that a worker leased become free after it is gone
+//! and all its records were ingested. Control may not have known the worker, if everything on the machine ended at once
+//! and control was restarted.
 
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -9,10 +10,10 @@ use std::path::Path;
 use std::time::Duration;
 
 const FOLDER: &str = "workers";
-/// No window of a limit is longer; what was leased ends with it.
+/// No window of a limit is longer, and a lease ends with its window.
 const KEPT_FOR: Duration = Duration::from_secs(40 * 24 * 3_600);
 
-/// The lock of a worker that lives; let go with it, however it ends.
+/// The lock of a live worker. The operating system releases it when the worker ends.
 #[derive(Debug)]
 pub struct Presence {
     _file: File,
@@ -29,7 +30,7 @@ impl Presence {
     }
 }
 
-/// Deletes the files of workers that ended long ago. One that cannot be deleted now is deleted by a later worker.
+/// Deletes the files of workers that ended long ago. A later worker retries failed deletions.
 fn forget_old(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -57,7 +58,7 @@ mod tests {
         assert!(!is_free());
         drop(presence);
         assert!(is_free());
-        // Whoever comes next deletes it once it is old.
+        // A later worker deletes it once it is old.
         drop(Presence::take(&folder, "bb").expect("a lock"));
         assert!(path.exists());
         let long_ago = SystemTime::now() - KEPT_FOR - Duration::from_secs(1);

@@ -1,11 +1,11 @@
-//! The shared store: one connection, and three scripts that decide in one round trip each.
+//! The shared store: one connection, and three scripts that each decide in one round trip.
 //!
-//! Keys and scripts carry the version of what is said with them (`fairlead:1:`, `lease_1.lua`): another version of the gateway
-//! that counts otherwise uses other names, so two may run side by side during an upgrade, each true to its own.
+//! Keys and scripts include a version (`fairlead:1:`, `lease_1.lua`). A version of the gateway that counts differently
+//! uses different names, so that two versions can run side by side during an upgrade.
 //!
-//! In a cluster all limits and their epoch lie in one slot, by the tag in their names. Its servers copy to each other what has been
-//! answered already, so one that takes over may not know of the last leases: the epoch names the server that it counts on, and
-//! another one's is another epoch, as careful as that of a store that was emptied.
+//! In a cluster all limits and their epoch are in one slot, because of the tag in their names. Replication between
+//! servers is asynchronous, so a server that takes over may lack the latest leases. The epoch therefore includes the
+//! server's name. A different server starts a new epoch, which is as careful as that of an emptied store.
 
 use crate::shared_store::{StoreConfig, StoreConnection};
 use fairlead_core::{
@@ -30,12 +30,13 @@ const OF_CLUSTER: Names = Names {
     limit_prefix: "fairlead:2:{limits}:limit:",
     sessions_prefix: "fairlead:2:{limits}:sessions:",
 };
-/// Clocks of nodes may be apart by so much: a window is kept for those that are late.
+/// The maximum clock difference between nodes. A window is stored this much longer for nodes whose clocks are late.
 const WINDOW_MARGIN_MS: u64 = 10 * 60_000;
-/// How long after a store was emptied nothing but money is granted at once again: nodes tell it what they have by then.
+/// How long an emptied store grants nothing for limits that need not be exact. By then the nodes have reported their
+/// leases.
 const RETOLD_MS: u64 = 2_000;
 
-/// Why the store gave no answer.
+/// Why the store gave no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreFault {
     #[error("the shared store is one server of a cluster: its address needs ?cluster=true or its other servers")]
@@ -48,13 +49,13 @@ pub enum StoreFault {
 
 impl From<RedisError> for StoreFault {
     fn from(error: RedisError) -> Self {
-        // The category alone: the text may name what the address does.
+        // Only the category is logged, because the text may contain credentials from the address.
         let code = error.code().map(str::to_owned);
         Self::Redis(code.unwrap_or_else(|| error.category().to_owned()))
     }
 }
 
-/// The names of what the store holds.
+/// The names of the keys in the store.
 #[derive(Debug)]
 struct Names {
     epoch: &'static str,
@@ -73,12 +74,12 @@ pub struct Store {
     session: String,
 }
 
-/// Since when the store counts, as its name says it.
+/// The counting period of the store, as its name encodes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Epoch {
     pub name: String,
     pub since_ms: u64,
-    /// The grant follows a store that was emptied while nodes had leases.
+    /// The epoch follows a store that was emptied while nodes had leases.
     pub is_careful: bool,
 }
 
@@ -91,7 +92,7 @@ impl Epoch {
     }
 }
 
-/// The node as it says hello.
+/// A node's announcement.
 #[derive(Debug, Clone, Copy)]
 pub struct Greeting<'a> {
     pub node: &'a str,
@@ -101,7 +102,7 @@ pub struct Greeting<'a> {
     pub is_leaving: bool,
 }
 
-/// What the store is asked and told in one round trip.
+/// The requests and reports of one round trip.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StoreQuestions<'a> {
     pub leases: &'a [LeaseQuestion],
@@ -115,12 +116,12 @@ impl<'a> StoreQuestions<'a> {
     }
 }
 
-/// The answers to one pipeline.
+/// The replies to one pipeline.
 #[derive(Debug, Default)]
 pub struct StoreAnswers {
     pub epoch: Option<Epoch>,
     pub nodes: BTreeSet<String>,
-    /// In the order of the questions; `None` where the store counts by another epoch.
+    /// In the order of the questions; `None` if the store has a different epoch.
     pub leases: Vec<Option<LeaseAnswer>>,
     pub orphans: BTreeSet<String>,
     /// In the order of the questions.
@@ -131,7 +132,7 @@ impl Store {
     /// Connects within the deadline.
     pub async fn connect(config: &StoreConfig) -> Result<Self, StoreFault> {
         let mut connection = config.connect().await?;
-        // Apart, so that each goes to all servers of a cluster.
+        // Loaded one by one, so that each script reaches all servers of a cluster.
         let hello = redis::cmd("SCRIPT").arg("LOAD").arg(HELLO).query_async(&mut connection).await?;
         let lease = redis::cmd("SCRIPT").arg("LOAD").arg(LEASE).query_async(&mut connection).await?;
         let session = redis::cmd("SCRIPT").arg("LOAD").arg(SESSION).query_async(&mut connection).await?;
@@ -139,7 +140,7 @@ impl Store {
         Ok(Self { connection, names, hello, lease, session })
     }
 
-    /// Asks everything in one round trip.
+    /// Sends all requests in one round trip.
     pub async fn ask(
         &mut self,
         greeting: Option<Greeting<'_>>,
@@ -156,7 +157,7 @@ impl Store {
         for question in leases {
             pipe.add_command(self.lease(node, epoch, ttl_ms, question));
         }
-        // First what is in: a store that was emptied is to know it before it lets anything else in.
+        // Sessions in use come first, so that a store that was emptied knows them before it admits others.
         for report in session_reports {
             pipe.add_command(self.session(&report.name, 0, report.unused_ms));
         }
@@ -167,7 +168,7 @@ impl Store {
         read(replies.map_err(|fault| self.fault(fault))?, greeting.is_some(), &questions)
     }
 
-    /// Sessions are named by their callers: the store has their hashes.
+    /// Callers choose the names of sessions, so the store has only hashes of them.
     fn session(&self, name: &SessionName, max: usize, unused_ms: u64) -> Cmd {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(&self.session).arg(1).arg(format!("{}{}", self.names.sessions_prefix, name.key_id));
@@ -205,7 +206,7 @@ impl Store {
         let is_of_before = epoch.is_careful && question.window.starts_ms < epoch.since_ms;
         cmd.arg(match (is_of_before, question.is_exact) {
             (false, _) => 0,
-            // A lease that is not told here may be good for so long.
+            // An unreported lease may be valid for this long.
             (true, true) => ttl_ms,
             (true, false) => ttl_ms.min(RETOLD_MS),
         });

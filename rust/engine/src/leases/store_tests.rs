@@ -1,4 +1,4 @@
-//! Tests of the scripts on a real server, which decide as `fairlead_core::grant_lease` does.
+//! Tests the scripts on a real server, which must decide like `fairlead_core::grant_lease`.
 
 use super::*;
 use crate::leases::Leases;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const TTL_MS: u64 = 60_000;
 
-/// A `redis-server` of the test's own, empty, ended with it.
+/// A `redis-server` for one test, empty at the start and stopped at the end.
 struct Server {
     child: Child,
     port: u16,
@@ -25,7 +25,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// A cluster of one.
+    /// Starts a cluster with one server.
     async fn start_cluster(folder: &Path) -> (Self, Store) {
         let folder = folder.to_str().expect("a name");
         let server = Self::start_with(&["--cluster-enabled", "yes", "--dir", folder]);
@@ -41,7 +41,7 @@ impl Server {
             if key.is_ok() {
                 return (server, Store::connect(&config).await.expect("a connection"));
             }
-            // It finds out that it has all slots: there is no event to wait for.
+            // Polls until the server has all slots, because it sends no event.
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
         panic!("the cluster does not answer");
@@ -74,7 +74,7 @@ impl Server {
         for _ in 0..200 {
             match Store::connect(&config).await {
                 Ok(store) => return store,
-                // It is starting: there is no event to wait for.
+                // Polls until the server has started, because it sends no event.
                 Err(_) => tokio::time::sleep(Duration::from_millis(25)).await,
             }
         }
@@ -84,7 +84,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that has ended already is as good.
+        // The server may have ended already.
         let _ended = self.child.kill();
         let _waited = self.child.wait();
     }
@@ -197,7 +197,7 @@ async fn a_store_without_the_past_grants_nothing_until_it_is_told() {
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!((granted.others_used, granted.others), (900, 900));
     assert!(granted.ceiling >= 10 && granted.ceiling <= 100);
-    // Another node that knows less, or more, of the past: what is known stays, and counts once.
+    // A node that knows less or more of the past changes nothing: known usage is kept and counts once.
     questions[0].past = Some(vec![("d4".into(), 200, false), ("before".into(), 900, true)]);
     let answers =
         store.ask(None, "b2", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
@@ -219,7 +219,7 @@ async fn a_store_that_was_emptied_is_another_one_and_is_careful_with_money() {
     let answers =
         store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
-    // A node that has just started begins a new one, and one that had leases makes it careful.
+    // A node that has just started begins a new epoch. A node that had leases makes the epoch careful.
     let fresh = greet(&mut store, &one, &Epoch::default(), "f").await;
     assert!(!fresh.is_careful);
     let second = greet(&mut store, &one, &first, "g").await;
@@ -238,7 +238,7 @@ async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_ar
     let (old, new) = (node("a1", &key), node("b2", &key));
     let first = greet(&mut store, &old, &Epoch::default(), "e").await;
     let _emptied: String = redis::cmd("FLUSHALL").query_async(&mut store.connection).await.expect("emptied");
-    // The new one comes first, and knows of no earlier store.
+    // The new node comes first and knows of no earlier store.
     let fresh = greet(&mut store, &new, &Epoch::default(), "f").await;
     assert!(!fresh.is_careful);
     let leases = Leases::new(server.config(2));
@@ -252,7 +252,7 @@ async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_ar
         .expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "the other node may have leased all of it");
-    // With every node heard of, a first store is a first store.
+    // Once every node is known, a first store is not careful.
     leases.note_nodes(BTreeSet::from(["a1".to_owned(), "b2".to_owned()]), 0);
     assert!(!leases.trusted(&fresh).is_careful);
     let answers = store
@@ -261,7 +261,7 @@ async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_ar
         .expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert!(granted.ceiling >= 10);
-    // The old one says what it knows with its next question.
+    // The old node reports its leases with its next request.
     let second = greet(&mut store, &old, &first, "g").await;
     assert!(second.is_careful && leases.trusted(&second).is_careful);
 }
@@ -283,7 +283,7 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
         store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert!(granted.ceiling >= 10);
-    // A server that took over has what it was told of before: the epoch of the one that counted.
+    // A server that took over has the epoch of the previous server.
     let elsewhere = format!("e@{}:{}:0", "0".repeat(40), first.since_ms);
     let mut set = redis::cmd("SET");
     set.arg(OF_CLUSTER.epoch).arg(&elsewhere);
@@ -298,7 +298,7 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
         store.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "another node may have a lease of which this server was not told");
-    // Named as one server it says what is wrong.
+    // Without the cluster option the error explains what is wrong.
     let mut alone = server.connect().await;
     let reply = alone.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await;
     assert!(matches!(reply, Err(StoreFault::OfCluster)), "{reply:?}");
@@ -360,7 +360,7 @@ async fn ask_sessions(
     store.ask(None, "a1", &Epoch::default(), TTL_MS, questions).await.expect("an answer").sessions
 }
 
-/// Of sessions that enter at two workers, and are used and left there.
+/// Checks sessions that enter at two workers, and are used and left there.
 async fn assert_sessions_are_counted_together(first: &mut Store, second: &mut Store) {
     let entered = ask_sessions(first, &[question("a", 2)], &[]).await;
     assert_eq!(entered, [SessionAnswer::Entered]);
@@ -369,7 +369,7 @@ async fn assert_sessions_are_counted_together(first: &mut Store, second: &mut St
     let SessionAnswer::Full { wait_ms } = entered[1] else { panic!("a third one") };
     assert!((SESSION_IDLE_MS - 5_000..=SESSION_IDLE_MS).contains(&wait_ms), "{wait_ms}");
 
-    // One that was not used for long goes for another; one that is used stays, whatever its worker knew last.
+    // A session that was unused for long is replaced. A used session stays, even if another worker considers it unused.
     let unused_ms = SESSION_IDLE_MS - 50;
     let SessionQuestion { name, .. } = question("old", 0);
     let answers = ask_sessions(first, &[], &[SessionReport { name: name.clone(), unused_ms }]).await;

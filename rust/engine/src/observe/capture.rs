@@ -1,7 +1,9 @@
-//! Bodies that are kept for people to read, while they pass: a [`Capture`] hangs on an exchange and copies what goes to its
-//! caller, within bounds; when the exchange ends it goes to the [`CaptureQueue`] of the worker, whose thread writes it.
+//! Captured bodies, stored for people to read. A [`Capture`] is attached to an exchange and copies what is sent to the
+//! caller, up to a limit. When the exchange ends, its capture enters the worker's [`CaptureQueue`], and the writer
+//! thread stores it.
 //!
-//! Nobody waits for any of it. Where there is no room a body is cut, and where the queue is full it is not kept.
+//! Requests never wait for a capture. A body over the limit is truncated, and a capture that finds the queue full is
+//! dropped.
 
 use crate::observe::kept_headers::{of_answer, HeaderLines};
 use bytes::Bytes;
@@ -13,20 +15,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
-/// Bytes of bodies that are held at once, of open exchanges and in the queue together.
+/// The total size of captured bodies in memory, in open exchanges and in the queue.
 const MAX_HELD_BYTES: usize = 128 * 1024 * 1024;
-/// Exchanges that wait to be written.
+/// The capacity of the queue.
 const MAX_WAITING: usize = 1024;
 
-/// What waits for the thread that writes.
+/// A message to the writer thread.
 #[derive(Debug)]
 pub enum Message {
     Kept(Box<CapturedExchange>),
-    /// Nothing comes any more.
+    /// No more captures will follow.
     End,
 }
 
-/// The worker's way from exchanges to the thread that writes.
+/// The queue of captures between exchanges and the writer thread.
 #[derive(Debug)]
 pub struct CaptureQueue {
     sender: SyncSender<Message>,
@@ -43,23 +45,23 @@ impl Default for CaptureQueue {
 }
 
 impl CaptureQueue {
-    /// The end that the one thread reads; once.
+    /// Returns the receiving end for the writer thread. Only the first call returns it.
     pub fn take_receiver(&self) -> Option<Receiver<Message>> {
         self.receiver.lock().take()
     }
 
-    /// Tells the thread that nothing comes any more.
+    /// Signals the writer thread that no more captures will follow.
     pub fn finish(&self) {
-        // A thread that is gone needs no telling.
+        // Sending fails only if the thread has already ended.
         let _sent = self.sender.send(Message::End);
     }
 
-    /// A body that was written, or could not be, takes no memory any more.
+    /// Releases the memory accounted for a capture, after it was written or discarded.
     pub fn release(&self, one: &CapturedExchange) {
         self.held_bytes.fetch_sub(one.held_bytes(), Ordering::AcqRel);
     }
 
-    /// Exchanges that were to be kept and are not.
+    /// The number of captures that were dropped.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -85,18 +87,18 @@ impl CaptureQueue {
     }
 }
 
-/// Whose exchange it is.
+/// Identifies the captured exchange.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureSubject {
     pub request_id: String,
     pub key_id: Option<String>,
-    /// UTC, when it was admitted.
+    /// Time of admission, UTC.
     pub ts_ms: u64,
-    /// The caller's headers that decided how it is served.
+    /// The caller's headers that influenced how the request was handled.
     pub headers: HeaderLines,
 }
 
-/// One body: as much of it as is kept, and how long it was.
+/// A captured body, possibly truncated, and its original length.
 #[derive(Debug, Default)]
 pub struct KeptBody {
     pub bytes: Vec<u8>,
@@ -110,7 +112,7 @@ impl KeptBody {
     }
 
     fn add(&mut self, piece: &[u8], limit: usize, queue: &CaptureQueue) {
-        // Behind a gap nothing is kept: what follows would read as if it followed.
+        // Nothing is added after a gap, because the text would read as if it were continuous.
         if !self.is_cut() {
             let wanted = piece.len().min(limit.saturating_sub(self.bytes.len()));
             if wanted > 0 && queue.has_room(wanted) {
@@ -121,17 +123,17 @@ impl KeptBody {
     }
 }
 
-/// The request and its answer, as they went.
+/// A captured request and its response.
 #[derive(Debug, Default)]
 pub struct CapturedExchange {
     pub subject: CaptureSubject,
     pub request: KeptBody,
     pub answer: KeptBody,
-    /// What the answer's head told.
+    /// The gateway's own headers of the response.
     pub answer_headers: HeaderLines,
-    /// 0 where no head went to the caller.
+    /// 0 if no response head was sent to the caller.
     pub status: u16,
-    /// The answer came to its end.
+    /// Whether the response was complete.
     pub is_whole: bool,
 }
 
@@ -141,7 +143,7 @@ impl CapturedExchange {
     }
 }
 
-/// Hangs on an exchange and copies what goes to its caller. Dropped, it goes to the queue.
+/// Copies the response of an exchange. Dropping it puts the capture into the queue.
 #[derive(Debug)]
 pub struct Capture {
     queue: Arc<CaptureQueue>,
@@ -150,7 +152,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// `request`: its body where that is JSON.
+    /// `request` is the request body if it is JSON.
     #[expect(
         clippy::unnecessary_box_returns,
         reason = "an exchange has one pointer for it, null where nothing is kept"
@@ -179,7 +181,7 @@ impl Capture {
         self.captured.answer.add(piece, self.limit_bytes, &self.queue);
     }
 
-    /// The answer came to its end.
+    /// Marks the response as complete and queues the capture.
     #[expect(clippy::boxed_local, reason = "it comes in the box that its exchange had")]
     pub fn end(mut self: Box<Self>) {
         self.captured.is_whole = true;

@@ -1,7 +1,7 @@
-//! The thread that writes what is kept of requests and answers: masked, sealed, one file for each exchange in `spool/bodies`,
-//! from where control takes them. A file has its name once it is whole, so a crash leaves no half of one.
+//! The thread that stores captured bodies. It masks and seals each capture and writes it to one file in `spool/bodies`,
+//! where control collects it. A file gets its final name when it is complete, so a crash leaves no partial file behind.
 //!
-//! What is masked here is what guardrails find, whatever the key or the call opted out of.
+//! Masking uses the guardrails' patterns, even if the key or the request disabled guardrails.
 
 use crate::call::guardrails::{data_of, StreamFilter};
 use crate::observe::capture::{CaptureQueue, CapturedExchange, KeptBody, Message};
@@ -23,19 +23,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Files that control has not taken, of all workers together.
+/// The total size of files that control has not collected yet, for all workers together.
 const MAX_SPOOLED_BYTES: u64 = 256 * 1024 * 1024;
-/// The disk's last bytes are for records of usage and for the databases.
+/// Disk space that is reserved for usage records and the databases.
 const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// The folder that the thread writes to.
+/// Returns the folder that the thread writes to.
 pub fn folder(data_dir: &Path) -> PathBuf {
     data_dir.join("spool").join("bodies")
 }
 
-/// Starts the worker's thread. It ends with [`CaptureQueue::finish`].
+/// Starts the worker's thread, which ends after [`CaptureQueue::finish`].
 pub fn start(data_dir: &Path, sealer: Sealer, queue: Arc<CaptureQueue>) -> io::Result<Option<JoinHandle<()>>> {
     let Some(receiver) = queue.take_receiver() else { return Ok(None) };
     let folder = folder(data_dir);
@@ -49,7 +49,7 @@ struct Writer {
     folder: PathBuf,
     sealer: Sealer,
     queue: Arc<CaptureQueue>,
-    /// When the folder was last looked at, and how much may be written until the next look.
+    /// The time of the last check of the folder, and the number of bytes that may be written before the next check.
     looked: Option<Instant>,
     room_bytes: u64,
     logged: Option<Instant>,
@@ -85,7 +85,8 @@ impl Writer {
             .and_then(|mut file| file.write_all(&sealed))
             .and_then(|()| fs::rename(&new, &path));
         if written.is_err() {
-            // Nothing of it is left where the disk is full; where there was no file there is none to remove.
+            // Removes a partly written file, for example on a full disk. The removal fails if the file was never
+            // created.
             let _gone = fs::remove_file(&new);
         }
         written
@@ -108,7 +109,7 @@ fn spooled_bytes(folder: &Path) -> io::Result<u64> {
     for entry in fs::read_dir(folder)? {
         match entry?.metadata() {
             Ok(file) => bytes += file.len(),
-            // Control took it meanwhile.
+            // Control collected the file in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -116,7 +117,7 @@ fn spooled_bytes(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The content that is sealed: both bodies as people may read them.
+/// The sealed content: both bodies in readable form.
 fn document(one: &CapturedExchange) -> Value {
     let mut answer = shown(&one.answer, one.is_whole);
     answer["status"] = one.status.into();
@@ -144,7 +145,7 @@ fn shown(captured: &KeptBody, is_whole: bool) -> Value {
         kind if kind.starts_with("text/") => {
             (Some(mask_text(&String::from_utf8_lossy(&captured.bytes), is_cut).into_bytes()), None)
         }
-        // Sound and pictures are not kept.
+        // Audio and image bodies are not stored.
         _ => (None, None),
     };
     json!({
@@ -156,8 +157,8 @@ fn shown(captured: &KeptBody, is_whole: bool) -> Value {
     })
 }
 
-/// The events of a stream, and the text that they bring. A finding may lie across events; of a stream that was cut, what may
-/// be its beginning is left out.
+/// Masks the events of a stream and extracts their text. A finding may span several events. In a truncated stream, text
+/// at the end that may be the start of a finding is left out.
 fn events(bytes: &[u8], is_cut: bool) -> (Option<Vec<u8>>, Option<String>) {
     let end = if is_cut { end_of_events(bytes) } else { bytes.len() };
     let Some(passed) = filtered(&bytes[..end], is_cut) else { return (None, None) };
@@ -171,17 +172,17 @@ fn events(bytes: &[u8], is_cut: bool) -> (Option<Vec<u8>>, Option<String>) {
         at = end;
     }
     out.extend_from_slice(&passed[at..]);
-    // What only looks like a finding once its pieces are together.
+    // The joined text is masked again, because some findings are only visible in it.
     (Some(out), transcript.text().map(|text| mask_text(&text, is_cut)))
 }
 
-/// The offset after the last event that is whole.
+/// Returns the offset after the last complete event.
 fn end_of_events(bytes: &[u8]) -> usize {
     let ends = [&b"\n\n"[..], b"\r\n\r\n", b"\r\r"];
     ends.iter().filter_map(|end| memchr::memmem::rfind(bytes, end).map(|at| at + end.len())).max().unwrap_or(0)
 }
 
-/// JSON; a list may be a stream that grew, so that a finding lies across its elements.
+/// Masks a JSON body. A list may be a streamed response, so a finding may span its elements.
 fn json_body(bytes: &[u8], is_cut: bool) -> Vec<u8> {
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return mask_json(bytes);
@@ -202,7 +203,7 @@ fn json_body(bytes: &[u8], is_cut: bool) -> Vec<u8> {
     mask_json(&[b"[", masked.join(&b",\n"[..]).as_slice(), b"]"].concat())
 }
 
-/// A list up to its last whole element.
+/// Truncates a list after its last complete element.
 fn whole_elements(bytes: &[u8]) -> Vec<u8> {
     let (mut depth, mut end, mut is_text, mut at) = (0_usize, None, false, 0);
     while let Some(&byte) = bytes.get(at) {
@@ -225,7 +226,7 @@ fn whole_elements(bytes: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// The events that guardrails let through; `None` where they cannot be judged.
+/// Returns the events after masking by the guardrails, or `None` if they cannot be parsed.
 fn filtered(bytes: &[u8], is_cut: bool) -> Option<Vec<u8>> {
     let mut filter = StreamFilter::new(MASKING, true)?;
     let mut passed = filter.push(&Pieces::from_iter([Bytes::copy_from_slice(bytes)])).ok()?;

@@ -1,25 +1,25 @@
-//! What a stream used that was cut: the usage that its provider reported so far, and the events that came after the report.
+//! Usage of a truncated stream: what its provider reported, plus an estimate for the events after that report.
 
 use crate::observe::settle::Open;
 use fairlead_core::Usage;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
-/// Bytes of an ordinary request for each token, about.
+/// The approximate number of bytes per token in a typical request.
 const BYTES_PER_TOKEN: u64 = 4;
-/// What every event of a stream has.
+/// Every event of a stream contains this field name.
 static DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"data:"));
-/// The usage that a stream has told so far.
+/// The usage that a stream has reported so far.
 #[derive(Debug, Clone, Copy)]
 pub struct ToldUsage {
     pub usage: Option<Usage>,
-    /// The usage is told when the stream begins, and covers nothing that follows.
+    /// The report came at the start of the stream and covers the prompt only.
     pub is_of_prompt: bool,
 }
 
 impl Open {
-    /// Counts the events of a piece of a stream that has begun to say something, and takes over the usage that it has told so far. A
-    /// caller that leaves in the middle is settled with both.
+    /// Counts the events in a piece of a stream, once the stream has produced output, and stores the usage reported so
+    /// far. The settlement uses both if the caller leaves before the end.
     pub fn note_events(&mut self, piece: &[u8], has_said: bool, report: ToldUsage) {
         let is_first = self.delivered_events == 0;
         if has_said {
@@ -32,8 +32,8 @@ impl Open {
         }
     }
 
-    /// Counts an answer that was cut: most providers say at the end of a stream what it used, so every event that came after what
-    /// was told counts as about one token, and the request by its length.
+    /// Estimates the usage of a truncated response. Most providers report usage at the end of a stream. Each event
+    /// after the last report counts as about one token, and the input is estimated from the length of the request.
     pub(super) fn estimate_usage(&mut self) {
         let untold = self.delivered_events.saturating_sub(self.told_events);
         if untold == 0 {

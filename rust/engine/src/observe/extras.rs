@@ -1,4 +1,4 @@
-//! What few requests have in their record: how the conversation was made shorter, where it was held, the fault that was injected.
+//! Rarely used fields of a record: compression, the cache hold and injected faults.
 
 use crate::clock;
 use crate::observe::figures::{CacheHold, CompressionFigures};
@@ -10,7 +10,7 @@ impl Open {
         self.extras.get_or_insert_default().compression = Some(figures);
     }
 
-    /// The figures of how the conversation was made shorter; `None` where nothing was tried.
+    /// The compression figures; `None` if compression was not attempted.
     pub fn compression(&self) -> Option<&CompressionFigures> {
         self.extras.as_ref()?.compression.as_ref()
     }
@@ -19,12 +19,12 @@ impl Open {
         self.extras.get_or_insert_default().cache_hold = Some(hold);
     }
 
-    /// `None` where no conversation was to be held.
+    /// The cache hold; `None` if the conversation was not pinned to a target.
     pub(super) fn cache_hold(&self) -> Option<CacheHold> {
         self.extras.as_ref()?.cache_hold
     }
 
-    /// A provider that keeps the conversation for an hour is worth going back to for as long.
+    /// Extends the hold of a conversation whose provider caches its prompt for an hour.
     pub(super) fn prolong_hold(&self, usage: &Usage) {
         if let Some(hold) = self.cache_hold().filter(|_| usage.cache_write_hour > 0) {
             self.shared.affinity.prolong(hold.conversation, clock::monotonic_ms());
@@ -35,12 +35,12 @@ impl Open {
         self.extras.get_or_insert_default().chaos = Some(fault);
     }
 
-    /// The fault that the call was given on purpose.
+    /// The fault that was injected into the call.
     pub fn chaos(&self) -> Option<Fault> {
         self.extras.as_ref()?.chaos
     }
 
-    /// What the tokens that were left out would have cost as input, micro-dollars.
+    /// The input cost of the tokens that compression removed, in micro-dollars.
     pub(super) fn compression_saved_usd_micros(&self) -> Option<u64> {
         let figures = self.compression()?;
         let saved = Usage { input: figures.tokens_before.saturating_sub(figures.tokens_after), ..Usage::default() };

@@ -1,32 +1,33 @@
-//! The attempts of a call that failed, as one text of its record: which connection, why, when, and what the provider answered.
+//! The failed attempts of a call, encoded as one text in its record: the connection, the reason, the time and the
+//! provider's error.
 
 use crate::observe::reason::{sentence, MAX_NAME_BYTES, MAX_SENTENCE_BYTES};
 use fairlead_core::{ErrorKind, ProviderError};
 use std::fmt::Write as _;
 
-/// Further attempts of a call are not listed once its text has so many bytes.
+/// Attempts are no longer added once the text has reached this size.
 const MAX_BYTES: usize = 4_000;
 
-/// The text of `failed_attempts` in a record (`docs/explanation/contracts.md`).
+/// The `failed_attempts` field of a record (`docs/explanation/contracts.md`).
 #[derive(Debug, Default)]
 pub struct FailedAttempts(String);
 
-/// One attempt that failed.
+/// One failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedAttempt<'a> {
     pub connection_id: &'a str,
     pub kind: ErrorKind,
     /// Milliseconds after the admission.
     pub end_ms: f64,
-    /// By the provider's name.
+    /// The provider's name for the model.
     pub model: &'a str,
     pub provider_error: Option<&'a ProviderError>,
-    /// Of a key with `noLog`: what the provider said is not stored.
+    /// The key has `noLog`, so the provider's error text is not stored.
     pub is_private: bool,
 }
 
 impl FailedAttempts {
-    /// `None` where no attempt failed.
+    /// The encoded text; `None` if no attempt failed.
     pub fn text(&self) -> Option<&str> {
         Some(self.0.as_str()).filter(|text| !text.is_empty())
     }
@@ -38,7 +39,7 @@ impl FailedAttempts {
         }
         let separator = if text.is_empty() { "" } else { "," };
         let FailedAttempt { connection_id, kind, end_ms, model, .. } = attempt;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{separator}{connection_id};{};{end_ms};", kind.code());
         push_encoded(text, model);
         let Some(error) = attempt.provider_error else { return };
@@ -54,7 +55,7 @@ impl FailedAttempts {
     }
 }
 
-/// Writes a text so that it has none of our separators, and nothing that JSON escapes.
+/// Percent-encodes our separators and all characters that JSON escapes.
 fn push_encoded(out: &mut String, text: &str) {
     for each in text.chars() {
         match each {

@@ -1,4 +1,4 @@
-//! Figures of a call that its record has: of the cache's hold, of compression, of what guardrails found.
+//! Figures that a call adds to its record: the cache hold, compression and guardrail findings.
 
 use crate::observe::failed_attempts::FailedAttempts;
 use fairlead_core::guardrail::Findings;
@@ -6,7 +6,7 @@ use fairlead_core::{Cost, Fault, PricesInUse, Units, Usage};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Usage, cost and origin of an answer that ended well.
+/// Usage, cost and origin of a successful response.
 #[derive(Debug)]
 pub struct SettledAnswer {
     pub usage: Usage,
@@ -16,34 +16,35 @@ pub struct SettledAnswer {
     pub strategy: &'static str,
 }
 
-/// The figures of a conversation that was made shorter.
+/// Figures of a compressed conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompressionFigures {
-    /// The pipeline by its name.
+    /// The name of the pipeline.
     pub name: String,
-    /// Tokens of the conversation's texts, by the gateway's one counter.
+    /// Tokens in the texts of the conversation, by the gateway's own counter.
     pub tokens_before: u64,
     pub tokens_after: u64,
     pub micros: u64,
-    /// Why texts stayed as they were, as `engine:reason=count`, separated by commas.
+    /// Why texts were left unchanged, as `engine:reason=count`, separated by commas.
     pub rejected: String,
 }
 
-/// A conversation that was to stay with the target whose provider has it in its prompt cache, once a target has served it.
+/// The result of trying to keep a conversation on the target whose provider has it in its prompt cache. Set once a
+/// target has served it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheHold {
-    /// By its identity.
+    /// The conversation's identity.
     pub conversation: u64,
     pub end: HoldEnd,
 }
 
-/// Where such a conversation was served.
+/// Where the conversation was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldEnd {
-    /// No target had served it before, or not lately.
+    /// No target has served it recently.
     Begun,
     Held,
-    /// The one that had it was not able, or failed.
+    /// The previous target was unavailable or failed.
     Moved,
 }
 
@@ -65,36 +66,36 @@ impl HoldEnd {
     }
 }
 
-/// Fields that few requests have; on the heap, so that conversations do not carry their size.
+/// Fields that few requests use. They are on the heap so that they do not increase the size of every call.
 #[derive(Debug, Default)]
 pub struct Extras {
-    /// Units that the request used beside tokens.
+    /// Units other than tokens that the request used.
     pub units: Units,
-    /// Who served it where that was no connection.
+    /// The server of the response, if it was not a connection.
     pub served_by: Option<String>,
     pub compression: Option<CompressionFigures>,
     pub cache_hold: Option<CacheHold>,
-    /// The fault that it was given on purpose.
+    /// The fault that was injected.
     pub chaos: Option<Fault>,
-    /// The attempts that failed, as the record has them.
+    /// The failed attempts, as encoded in the record.
     pub failed_attempts: FailedAttempts,
-    /// Which prices the calls beside the one that the caller gets were paid by.
+    /// The prices of the additional calls, which are not part of the response to the caller.
     pub side_tiers: PricesInUse,
 }
 
-/// Findings for a header and the record: `pii-masker;found=email;action=warn`, separated by commas.
+/// Formats findings for a header and the record: `pii-masker;found=email;action=warn`, separated by commas.
 pub fn findings_text(findings: &Findings) -> String {
     let mut out = String::new();
     for finding in findings {
         let separator = if out.is_empty() { "" } else { ", " };
         let (name, action) = (finding.guardrail.name(), finding.action.name());
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
     }
     out
 }
 
-/// Three decimals are what a clock like ours can tell.
+/// Converts to milliseconds with three decimals, the precision of our clock.
 pub fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }

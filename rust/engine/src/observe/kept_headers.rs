@@ -1,25 +1,25 @@
-//! The headers that are kept with bodies: those by which a caller steered the gateway, and those that the gateway told on the
-//! answer. Credentials, cookies and whatever else was sent are not among them.
+//! The headers stored with captured bodies: the request headers that control the gateway, and the gateway's own
+//! response headers. Credentials, cookies and all other headers are left out.
 
 use http::header::{HeaderMap, HeaderName, CONTENT_TYPE, RETRY_AFTER};
 
-/// Headers with their values.
+/// Header names and values.
 pub type HeaderLines = Vec<(String, String)>;
 
-/// The length of a value; a longer one is cut.
+/// Longer values are truncated to this length.
 pub const MAX_VALUE_CHARS: usize = 256;
-/// The headers of one answer; there are fewer that the gateway tells.
+/// The limit of stored headers per response. The gateway sets fewer.
 const MAX_LINES: usize = 40;
 const TOLD: &str = "x-gateway-";
 
-/// The headers of an answer that say how it came about.
+/// The response headers that describe how the response was produced.
 pub fn of_answer(headers: &HeaderMap) -> HeaderLines {
     let is_ours = |name: &HeaderName| name.as_str().starts_with(TOLD) || [CONTENT_TYPE, RETRY_AFTER].contains(name);
     let ours = headers.iter().filter(|(name, _)| is_ours(name)).take(MAX_LINES);
     lines(ours.map(|(name, value)| (name.as_str(), value.to_str().ok())))
 }
 
-/// The lines that have a value.
+/// The headers that have a value.
 pub fn lines<'v>(headers: impl IntoIterator<Item = (&'v str, Option<&'v str>)>) -> HeaderLines {
     let cut = |value: &str| value.chars().take(MAX_VALUE_CHARS).collect();
     headers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), cut(value?)))).collect()

@@ -1,9 +1,9 @@
-//! The engine's own log: JSON lines on standard error, which the supervisor carries away. Only what is rare and worth a
-//! look is logged; what happens per request is a usage record.
+//! The engine's log: JSON lines on standard error, which the supervisor collects. It contains only rare and notable
+//! events; each request has a usage record instead.
 
 use tracing::level_filters::LevelFilter;
 
-/// Starts the log of this process. A process that has one already keeps it.
+/// Initializes the log of this process. An existing log remains in use.
 pub fn start() {
     let subscriber = tracing_subscriber::fmt()
         .json()
@@ -13,6 +13,6 @@ pub fn start() {
         .with_max_level(LevelFilter::INFO)
         .with_writer(std::io::stderr)
         .finish();
-    // An error means that there is one already.
+    // An error means that a log already exists.
     let _kept = tracing::subscriber::set_global_default(subscriber);
 }

@@ -1,7 +1,8 @@
-//! Counters of this worker for `GET /metrics`: fixed arrays of atomics, so that counting takes no lock and no memory. Control
-//! gets them with each poll of the link and adds the workers up (`python/fairlead/usage/metrics.py` says what each means).
+//! This worker's counters for `GET /metrics`. They are fixed arrays of atomics, so counting takes no lock and allocates
+//! nothing. Control receives them with each poll of the link and adds up the workers
+//! (`python/fairlead/usage/metrics.py` describes each metric).
 //!
-//! Labels are bounded: endpoints, statuses, outcomes and kinds of error are closed lists, and providers beyond the first
+//! Labels are bounded. Endpoints, statuses, outcomes and error kinds are closed lists, and providers beyond the first
 //! [`MAX_PROVIDERS`] count as `other`.
 
 use arc_swap::ArcSwap;
@@ -15,7 +16,7 @@ use std::time::Duration;
 const MAX_PROVIDERS: usize = 256;
 const OTHER: &str = "other";
 
-/// Categories of the route table; what is not among them counts as the last.
+/// Categories of the route table. An unlisted category counts as the last one.
 const ENDPOINTS: [&str; 20] = [
     "chat",
     "models",
@@ -42,13 +43,13 @@ const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const OUTCOMES: [&str; 6] = ["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"];
 const TOKENS: [&str; 5] = ["input", "output", "cached", "reasoning", "cache_write"];
 const CACHES: [&str; 6] = ["hit_exact", "hit_vector", "miss", "bypass", "hit_joined", "hit_shared"];
-/// Upper bounds, milliseconds; the last bucket has none.
+/// Upper bounds of the buckets in milliseconds. The last bucket has no bound.
 const BOUNDS_MS: [u64; 15] =
     [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000];
 const BOUNDS_S: [&str; 16] =
     ["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "120", "300", "+Inf"];
 
-/// A sample as the link carries it: family, pairs of label and value, number.
+/// A sample as it is sent over the link: family, label pairs, value.
 pub type Sample = (&'static str, Vec<(&'static str, String)>, f64);
 
 /// The counters and histograms of this worker.
@@ -137,7 +138,7 @@ impl Histogram {
     }
 }
 
-/// A settled request, as far as it is counted.
+/// The fields of a settled request that are counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Settled<'a> {
     pub endpoint: &'a str,
@@ -155,7 +156,7 @@ pub struct Settled<'a> {
 }
 
 impl Metrics {
-    /// An answer with this status was given, by whichever part of the gateway.
+    /// Counts a response with this status, from any part of the gateway.
     pub fn answered(&self, endpoint: &str, status: u16) {
         let class = usize::from(status / 100).clamp(1, STATUSES.len()) - 1;
         self.http[place(&ENDPOINTS, endpoint)][class].add(1);
@@ -191,7 +192,7 @@ impl Metrics {
         });
     }
 
-    /// An attempt at a provider failed, whatever came of its request.
+    /// Counts a failed attempt at a provider, whatever the outcome of the request.
     pub fn attempt_failed(&self, provider: &str, kind: ErrorKind) {
         self.with_provider(provider, |counters| counters.failed_attempts.add(kind));
     }
@@ -210,7 +211,7 @@ impl Metrics {
         self.cost_saved.add(cached.cost_saved_usd_micros.unwrap_or(0));
     }
 
-    /// A provider is written down at its first request; from then on it is found without a lock.
+    /// Registers a provider at its first request. Later requests find it without a lock.
     fn with_provider(&self, name: &str, count: impl FnOnce(&Provider)) {
         if let Some(known) = self.providers.load().get(name) {
             return count(known);
@@ -227,7 +228,7 @@ impl Metrics {
         }
     }
 
-    /// Everything that is not zero.
+    /// Returns all samples that are not zero.
     pub fn samples(&self) -> Vec<Sample> {
         let mut out = Vec::new();
         for (at, endpoint) in ENDPOINTS.into_iter().enumerate() {

@@ -1,6 +1,14 @@
-//! Records of requests: [`settle`] makes the record of its [`figures`] and [`extras`] ([`cut_stream`] of a stream that was cut), [`spool`] keeps it for control in a [`segment`], [`metrics`] counts, [`trace`] places
-//! calls in traces, [`reason`] makes the sentence of a failure fit for the record and [`failed_attempts`] lists what providers answered, [`threads`] watches that threads move on, [`log`] writes for people. [`capture`] takes bodies along that are to be
-//! kept for people to read, with the [`kept_headers`] that steered them, and [`capture_writer`] writes them.
+//! Usage records, metrics, traces and logs.
+//!
+//! - [`settle`]: turns a finished request into its record, with [`figures`], [`extras`] and, for a truncated stream,
+//!   [`cut_stream`]
+//! - [`spool`]: stores records for control, each in a [`segment`]
+//! - [`metrics`]: counters for `GET /metrics`
+//! - [`trace`]: trace context of calls
+//! - [`reason`] and [`failed_attempts`]: the text of failures and of providers' errors in a record
+//! - [`threads`]: detects stuck threads
+//! - [`log`]: the log for operators
+//! - [`capture`], [`kept_headers`] and [`capture_writer`]: bodies and headers that are stored for people to read
 
 pub mod capture;
 pub mod capture_writer;

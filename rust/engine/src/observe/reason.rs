@@ -1,19 +1,19 @@
-//! The sentence of a failure as it is stored: masked, on one line, and short.
+//! The stored text of a failure: masked, on one line and short.
 
 use fairlead_core::guardrail::mask_text;
 
-/// The most bytes of a stored sentence.
+/// The maximum length of a stored sentence in bytes.
 pub const MAX_SENTENCE_BYTES: usize = 300;
-/// The most bytes of a provider's code, type or request id.
+/// The maximum length of a provider's error code, type or request id in bytes.
 pub const MAX_NAME_BYTES: usize = 100;
-/// More of a text is not read: masking costs time for each byte.
+/// Input beyond this length is ignored, because masking takes time for each byte.
 const MAX_READ_BYTES: usize = 2_048;
 const ELLIPSIS: &str = "…";
 
-/// A text without personal data, credentials and control characters, of at most `max_bytes`; a longer one ends with an ellipsis.
+/// Removes personal data, credentials and control characters, and truncates to `max_bytes` with an ellipsis.
 pub fn sentence(text: &str, max_bytes: usize) -> String {
     let read = cut(text, MAX_READ_BYTES);
-    // Masked before it is cut, so that no half of a secret is left that no mask knows any more.
+    // Masking comes before truncation, because a mask does not recognize half of a secret.
     let masked = mask_text(read, read.len() < text.len());
     let plain: String = masked.trim().chars().map(|each| if each.is_control() { ' ' } else { each }).collect();
     if plain.len() <= max_bytes && read.len() == text.len() {
@@ -22,7 +22,7 @@ pub fn sentence(text: &str, max_bytes: usize) -> String {
     format!("{}{ELLIPSIS}", cut(&plain, max_bytes - ELLIPSIS.len()).trim_end())
 }
 
-/// The longest beginning of at most `max_bytes` that ends between two characters.
+/// Returns the longest prefix of at most `max_bytes` that ends on a character boundary.
 fn cut(text: &str, max_bytes: usize) -> &str {
     let mut end = text.len().min(max_bytes);
     while !text.is_char_boundary(end) {
@@ -53,7 +53,7 @@ mod tests {
         let secret = "sk-ant-api03-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         let stored = sentence(&format!("Incorrect\r\n\u{1b}[31m key {secret} of jo@example.com"), MAX_SENTENCE_BYTES);
         assert!(!stored.contains("AAAA") && !stored.contains("jo@") && !stored.contains(char::is_control), "{stored}");
-        // A secret across the cut leaves nothing of it.
+        // A secret at the truncation point leaves nothing behind.
         let across = format!("{} {secret}", "a".repeat(MAX_SENTENCE_BYTES - 20));
         assert!(!sentence(&across, MAX_SENTENCE_BYTES).contains("AAAA"));
     }

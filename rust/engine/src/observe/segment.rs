@@ -1,5 +1,6 @@
-//! A segment: a file that this worker appends records to and control reads. While it is written it is called `.open` and this
-//! process holds its lock; sealed, it is called `.ndjson`. Control adopts an open segment whose lock is free.
+//! A segment is a file to which this worker appends records and which control reads. While it is written, its extension
+//! is `.open` and this process holds its lock. A sealed segment has the extension `.ndjson`. Control takes over an open
+//! segment whose lock is free.
 
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File, OpenOptions};
@@ -7,7 +8,7 @@ use std::io::{self, IoSlice, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A segment is sealed early when it has grown to this.
+/// A segment is sealed early when it reaches this size.
 pub const MAX_SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// An open segment of this worker.
@@ -19,17 +20,18 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Makes the segment with this number.
+    /// Creates the segment with this number.
     pub fn start(folder: &Path, worker_id: &str, seq: u64) -> io::Result<Self> {
         let path = folder.join(format!("{worker_id}-{seq:08}.open"));
-        // Locked before it is visible as an open segment: control adopts open segments whose lock is free.
+        // The file is locked before it gets the extension `.open`, because control takes over open segments whose lock
+        // is free.
         let unlocked = path.with_extension("new");
         let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&unlocked)?;
         let shown = flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(io::Error::from)
             .and_then(|()| fs::rename(&unlocked, &path));
         if let Err(error) = shown {
-            // A file that stays would be in the way of the next try.
+            // A leftover file would make the next attempt fail.
             if let Err(error) = fs::remove_file(&unlocked) {
                 tracing::error!(%error, "an unused segment stays in the spool");
             }
@@ -38,7 +40,7 @@ impl Segment {
         Ok(Self { file, path, bytes: 0 })
     }
 
-    /// Appends one record that consists of these parts. After an error the segment ends with its last whole record.
+    /// Appends one record, given in parts. After an error the segment still ends with its last complete record.
     pub fn append<const N: usize>(&mut self, parts: [&[u8]; N]) -> io::Result<()> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         match self.write(parts) {
@@ -58,7 +60,7 @@ impl Segment {
     fn write<const N: usize>(&mut self, parts: [&[u8]; N]) -> io::Result<()> {
         let mut slices = parts.map(IoSlice::new);
         let mut rest = &mut slices[..];
-        // Parts without a byte are stepped over.
+        // Skips empty parts.
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
             match self.file.write_vectored(rest) {
@@ -75,7 +77,7 @@ impl Segment {
     pub fn seal(self) -> PathBuf {
         let sealed = self.path.with_extension("ndjson");
         if let Err(error) = fs::rename(&self.path, &sealed) {
-            // Control adopts an open segment once its lock is free, which it is when the file is closed.
+            // Closing the file releases its lock, and control takes over an open segment whose lock is free.
             tracing::error!(%error, "a segment could not be sealed");
             return self.path;
         }

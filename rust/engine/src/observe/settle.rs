@@ -1,5 +1,5 @@
-//! Settlement: the one moment at which a request becomes a record. Every path out of a request ends here, exactly once:
-//! either by [`Settlement::settle`], or, when the work is dropped because the client left or something broke, by drop.
+//! Settlement turns a finished request into a record. Every request is settled exactly once: by [`Settlement::settle`],
+//! or by drop if the work ends early, for example because the client left or a task panicked.
 
 use crate::clock;
 use crate::exchange::Exchange;
@@ -22,59 +22,61 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
-/// it once as an argument and once as its own.
+/// The settlement of a request, open until it is settled or dropped. It is boxed because futures would otherwise
+/// contain it twice, as an argument and as a local variable.
 #[derive(Debug)]
 pub struct Settlement(Box<Open>);
 
-/// The record of a request so far.
+/// The record of a request in progress.
 #[derive(Debug)]
 pub struct Open {
     pub shared: Arc<Shared>,
-    /// Where the answer goes.
+    /// Receives the response.
     pub exchange: Arc<Exchange>,
     pub admission: Admission,
     pub model: Option<String>,
     pub stream: bool,
     pub target: Option<Arc<Target>>,
     pub upstream_model: Option<String>,
-    /// The model by its full name, as prices know it; where it is not what the caller named.
+    /// The full name of the model, as used for prices, if it differs from the name in the request.
     pub priced_model: Option<String>,
-    /// How its target was chosen.
+    /// How the target was chosen.
     pub strategy: &'static str,
-    /// The combo that it came from.
+    /// The combo that chose the target.
     pub combo: Option<String>,
-    /// The response cache's part in the answer.
+    /// How the response cache was involved.
     pub cached: Cached,
     pub attempts: u32,
-    /// When its targets were chosen.
+    /// When the targets were chosen.
     pub chosen: Option<Instant>,
     pub first_byte: Option<Instant>,
-    /// Status that the caller was given; 0 while it was given none.
+    /// Status of the response; 0 until one is sent.
     pub status: u16,
     pub usage: Usage,
-    /// Of calls that are no conversations.
+    /// Fields that few calls use.
     pub(super) extras: Option<Box<Extras>>,
-    /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
+    /// Usage and cost of additional calls: those of a fusion's panel and the earlier steps of a pipeline.
     side: (Usage, Cost),
     pub bytes_request: u64,
-    /// Size of the body that goes to a provider, once it is known: with what it goes on from and what settings and combos add, or made
-    /// shorter.
+    /// Size of the body that is sent to the provider, once known. It includes stored turns and additions by settings
+    /// and combos, after compression.
     pub bytes_sent: Option<u64>,
     pub bytes_response: u64,
-    /// Events of a stream that came from the provider: what a stream that is cut has used, where the provider did not come to say it.
+    /// Events received from the provider's stream. They are the basis of the estimated usage if the stream ends before
+    /// the provider reports it.
     pub delivered_events: u64,
-    /// Those of them that `usage` covers.
+    /// The number of those events that `usage` covers.
     pub(super) told_events: u64,
-    /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
+    /// Filled with the figures of a successful response, so that the response can be cached. `None` means that it must
+    /// not be cached.
     pub settled_answer: Option<Arc<OnceLock<SettledAnswer>>>,
-    /// Findings of guardrails, in the request and in the answer.
+    /// Guardrail findings in the request and in the response.
     pub guardrail_findings: Findings,
-    /// The actions of guardrails on the answer.
+    /// Guardrail actions on the response.
     pub answer_guardrails: Actions,
-    /// The room that was reserved under the key's limits.
+    /// The amount reserved under the key's limits.
     pub hold: Option<Hold>,
-    /// The request was throttled as its key says, and is not again.
+    /// The request was already throttled under its key's limit and is not throttled again.
     pub was_throttled: bool,
     cost: Option<(Cost, PricesInUse)>,
     is_settled: bool,
@@ -130,27 +132,27 @@ impl Settlement {
         }))
     }
 
-    /// Writes the record, once: what comes later changes nothing.
+    /// Writes the record. Only the first call has an effect.
     pub fn settle(&mut self, outcome: Outcome, error: Option<&Error>) {
         self.0.write(outcome, error.map(|error| (error.kind, error.message.as_ref())));
     }
 
-    /// As [`Self::settle`], where the caller received another sentence than the error's own.
+    /// Like [`Self::settle`], for an error whose message to the caller differs from the error's own.
     pub fn settle_with_message(&mut self, outcome: Outcome, error: &Error, message: &str) {
         self.0.write(outcome, Some((error.kind, message)));
     }
 }
 
 impl Open {
-    /// Notes how the targets were chosen.
+    /// Records how the targets were chosen.
     pub fn note_choice(&mut self, choice: &Choice) {
         self.chosen = Some(Instant::now());
         self.strategy = choice.strategy();
         self.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
     }
 
-    /// The cost of the usage at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
-    /// said first holds, so that the header and the record agree.
+    /// Returns the cost of the usage at the snapshot's price; zero for a model without one. Call this once the usage is
+    /// complete: the first result is kept, so that the response header and the record agree.
     pub fn cost(&mut self) -> Cost {
         if self.cost.is_none() {
             self.cost = Some(self.bill());
@@ -158,12 +160,12 @@ impl Open {
         self.cost.as_ref().map(|(cost, _)| *cost).unwrap_or_default()
     }
 
-    /// Whether the cost leaves something out that has no price. Known once the cost was asked for.
+    /// Whether part of the usage has no price and is missing in the cost. Known after [`Self::cost`].
     pub fn is_unpriced(&self) -> bool {
         self.cost.as_ref().is_some_and(|(_, tiers)| tiers.is_unpriced())
     }
 
-    /// What the usage costs and by which prices.
+    /// Returns the cost of the usage and the prices that were applied.
     fn bill(&self) -> (Cost, PricesInUse) {
         let units = self.units();
         let side = self.extras.as_ref().map(|extras| extras.side_tiers.clone()).unwrap_or_default();
@@ -176,25 +178,25 @@ impl Open {
         (price.map(|price| price.charge(&self.usage, &units)).unwrap_or_default() + self.side.1, tiers.with(&side))
     }
 
-    /// The cost of the usage so far, while it is not whole yet.
+    /// Returns the cost of the usage so far, before the usage is complete.
     fn cost_so_far(&self) -> Cost {
         let live = self.shared.live.load();
         let price = self.billed_model().and_then(|model| live.snapshot.price(model));
         price.map(|price| price.charge(&self.usage, &self.units())).unwrap_or_default() + self.side.1
     }
 
-    /// The model by the name that prices know.
+    /// The name of the model as used for prices.
     pub fn billed_model(&self) -> Option<&str> {
         self.priced_model.as_deref().or(self.model.as_deref())
     }
 
-    /// The amounts that a conversation under way has used.
+    /// The tokens and cost of a conversation in progress.
     pub fn spent_so_far(&self) -> Amounts {
         let total = self.total_usage();
         Amounts { tokens: total.input.saturating_add(total.output), usd_micros: self.cost_so_far().usd_micros() }
     }
 
-    /// A call beside the one that the caller gets is paid for, too.
+    /// Adds the usage and cost of an additional call.
     pub fn add_side(&mut self, model: &str, usage: &Usage) {
         let live = self.shared.live.load();
         let price = live.snapshot.price(model);
@@ -208,20 +210,20 @@ impl Open {
         }
     }
 
-    /// One of several answers of a conversation: each has its own size, and with it its price.
+    /// Adds one of several responses of a conversation. Each has a separate size and therefore a separate price.
     pub fn add_answer(&mut self, usage: &Usage) {
         let model = self.billed_model().map(str::to_owned).unwrap_or_default();
         self.add_side(&model, usage);
     }
 
-    /// Who served it, and what was told of the cost.
+    /// Sets the server of the response, and the cost that it reported.
     pub fn serve_by(&mut self, name: String, cost: Cost) {
         self.extras.get_or_insert_default().served_by = Some(name);
         let tiers = if cost == Cost::default() { PricesInUse::default() } else { PricesInUse::of_thing("per_query") };
         self.cost = Some((cost, tiers));
     }
 
-    /// Units beside tokens: those that were used, or, before the request is sent, the most that it may use.
+    /// Units other than tokens: the units used or, before the request is sent, the upper bound.
     pub fn units(&self) -> Units {
         self.extras.as_ref().map(|extras| extras.units).unwrap_or_default()
     }
@@ -232,7 +234,7 @@ impl Open {
         }
     }
 
-    /// Notes an attempt that failed just now. Cold: nothing of it is done for calls that their first target serves.
+    /// Records a failed attempt. This path is cold: calls that succeed on the first target never run it.
     pub fn note_failed_attempt(&mut self, target: &Target, model: &str, error: &Error) {
         let (end_ms, is_private) = (millis(self.elapsed()), self.is_private());
         self.shared.metrics.attempt_failed(&target.connection.provider, error.kind);
@@ -250,7 +252,7 @@ impl Open {
         self.extras.as_ref()?.failed_attempts.text()
     }
 
-    /// Whether the key has `noLog`, so that nothing of what was said is stored.
+    /// Whether the key has `noLog`, so that no error text is stored.
     fn is_private(&self) -> bool {
         self.admission.principal.key().is_some_and(|key| key.no_log)
     }
@@ -260,7 +262,7 @@ impl Open {
         target.or(self.extras.as_ref().and_then(|extras| extras.served_by.as_deref()))
     }
 
-    /// The names by which limits know the request.
+    /// The names by which limits identify the request.
     pub fn subject(&self) -> Subject<'_> {
         Subject {
             model: self.model.as_deref().unwrap_or_default(),
@@ -272,7 +274,7 @@ impl Open {
         }
     }
 
-    /// The usage of every call that was made.
+    /// The usage of all calls, including additional ones.
     pub fn total_usage(&self) -> Usage {
         self.usage + self.side.0
     }
@@ -281,8 +283,8 @@ impl Open {
         self.admission.started.elapsed()
     }
 
-    /// Notes findings in the answer, which is then given to nobody else: a finding belongs to the call that made it,
-    /// and what is redacted or warned of today may be blocked tomorrow.
+    /// Records findings in the response and excludes it from the cache. A finding belongs to the call that produced it,
+    /// and a text that is redacted or reported today may be blocked tomorrow.
     pub fn note_answer_findings(&mut self, findings: &[Finding]) {
         if !findings.is_empty() {
             self.settled_answer = None;
@@ -290,12 +292,12 @@ impl Open {
         }
     }
 
-    /// From here on the work answers to another exchange.
+    /// Sends the rest of the work to another exchange.
     pub fn move_to(&mut self, exchange: &Arc<Exchange>) {
         self.exchange = Arc::clone(exchange);
     }
 
-    /// `error`: its kind, and the sentence that the caller received.
+    /// `error` is the kind and the message that the caller received.
     fn write(&mut self, outcome: Outcome, error: Option<(ErrorKind, &str)>) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
@@ -309,7 +311,7 @@ impl Open {
         if let (Outcome::Completed, Some(settled_answer)) = (outcome, self.settled_answer.take()) {
             let provider = self.target.as_ref().map(|target| target.provider_name().to_owned());
             let (upstream_model, strategy) = (self.upstream_model.clone(), self.strategy);
-            // Nobody else sets it.
+            // This is the only place that sets it.
             let _set = settled_answer.set(SettledAnswer {
                 usage: self.total_usage(),
                 cost,
@@ -348,8 +350,8 @@ impl Open {
         self.give_back(cost_usd_micros, segment);
     }
 
-    /// The record of usage, without tokens, cost and findings.
-    // Long: a line for each member of the record.
+    /// The usage record without tokens, cost and findings.
+    // Long: one line for each field of the record.
     fn record(&self, outcome: Outcome, error: Option<ErrorKind>) -> Record<'_> {
         let admission = &self.admission;
         let key = admission.principal.key();
@@ -420,8 +422,8 @@ impl Open {
         self.first_byte.map(|at| at.duration_since(self.admission.started))
     }
 
-    /// Counts what was spent under the key's limits, after the record is written: control's sums and ours meet at a
-    /// segment's edge. What was never tried spent nothing.
+    /// Charges the usage to the key's limits. This happens after the record is written, because control's sums and the
+    /// worker's sums are split at the end of a segment. A request without an attempt costs nothing.
     fn give_back(&mut self, usd_micros: u64, segment: u64) {
         let Some(key) = self.admission.principal.key() else { return };
         let hold = self.hold.take();

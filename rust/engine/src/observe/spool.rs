@@ -1,6 +1,6 @@
-//! The spool: every settled request becomes one line in a segment that this worker writes; control ingests sealed
-//! segments. A line is in the file (`write`, so in the kernel) before the last byte of its answer goes to the client:
-//! what a client saw complete survives a `kill -9` of this process.
+//! The spool of usage records. Each settled request becomes one line in a segment that this worker writes, and control
+//! ingests sealed segments. A line reaches the kernel (`write`) before the last byte of its response goes to the
+//! client, so a response that a client received in full has its record even after a `kill -9` of this process.
 
 use crate::observe::segment::{Segment, MAX_SEGMENT_BYTES};
 use fairlead_core::Record;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 struct State {
     segment: Option<Segment>,
-    /// The number of the segment after the one that is being written.
+    /// The number of the segment after the current one.
     next_seq: u64,
-    /// Nothing is sealed while control sums up what was sealed before.
+    /// Sealing is suspended while control sums up the sealed segments.
     is_held: bool,
     line: Vec<u8>,
     /// Lines that could not be written yet, newest last; bounded.
@@ -28,7 +28,7 @@ impl State {
     }
 }
 
-/// The spool of one worker: records on their way to control, in segment files.
+/// The spool of one worker, which passes records to control in segment files.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
@@ -36,7 +36,7 @@ pub struct Spool {
     state: Mutex<State>,
 }
 
-/// Records kept in memory while the disk takes none.
+/// The limit of records kept in memory while the disk is not writable.
 const MAX_UNWRITTEN_BYTES: usize = 16 * 1024 * 1024;
 
 impl Spool {
@@ -46,10 +46,10 @@ impl Spool {
         Ok(Self { dir, worker_id: worker_id.to_owned(), state: Mutex::default() })
     }
 
-    /// Appends one record. A disk that takes nothing does not stop inference: the line waits in memory and is tried again
-    /// with the next ones; only when 16 MiB wait are records lost, counted and logged.
+    /// Appends one record. A disk failure does not stop inference: the line stays in memory and is retried with the
+    /// next ones. Records are lost only when 16 MiB are pending; lost records are counted and logged.
     ///
-    /// Returns the number of the segment that the record is in, or will be.
+    /// Returns the number of the segment that contains or will contain the record.
     pub fn append(&self, record: &Record<'_>) -> u64 {
         let mut state = self.state.lock();
         let mut line = std::mem::take(&mut state.line);
@@ -101,13 +101,13 @@ impl Spool {
         }
     }
 
-    /// Bytes that the disk has not taken yet, and records that were lost.
+    /// The number of pending bytes and of lost records.
     pub fn troubles(&self) -> (usize, u64) {
         let state = self.state.lock();
         (state.unwritten.len(), state.lost_records)
     }
 
-    /// Seals the segment, if it has any line. Called about once a second.
+    /// Seals the segment if it has any lines. Called about once a second.
     pub fn rotate(&self) {
         let mut state = self.state.lock();
         if !state.is_held {
@@ -115,13 +115,13 @@ impl Spool {
         }
     }
 
-    /// Seals the last segment: nothing is written after it.
+    /// Seals the last segment. Nothing is written afterwards.
     pub fn finish(&self) {
         self.seal_all(&mut self.state.lock());
     }
 
-    /// Seals what there is and nothing more until [`Spool::release`]: what is sealed is then all of the past. Returns the
-    /// number of the segment that comes next.
+    /// Seals the current segment and suspends sealing until [`Spool::release`], so that the sealed segments contain all
+    /// past records. Returns the number of the next segment.
     pub fn hold(&self) -> u64 {
         let mut state = self.state.lock();
         self.seal_all(&mut state);
@@ -129,7 +129,7 @@ impl Spool {
         state.current_seq()
     }
 
-    /// Segments are sealed again.
+    /// Resumes sealing.
     pub fn release(&self) {
         self.state.lock().is_held = false;
     }

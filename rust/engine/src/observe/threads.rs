@@ -1,15 +1,15 @@
-//! The threads that relay, each of which says four times a second that it moves on; one that does not is stuck, and is shown:
-//! in `GET /readyz`, in `GET /metrics` and in the log.
+//! Watches the relay threads. Each thread records a heartbeat four times a second. A thread without a recent heartbeat
+//! is stuck, and is reported in `GET /readyz`, in `GET /metrics` and in the log.
 
 use crate::clock;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// How long a thread may be silent. A full machine lets one wait for some hundred milliseconds.
+/// The longest time without a heartbeat. On a busy machine a thread may be delayed for some hundred milliseconds.
 pub const STUCK_AFTER_MS: u64 = 2_000;
 
-/// One thread's sign of life.
+/// The heartbeat of one thread.
 #[derive(Debug)]
 pub struct Beat {
     pub name: String,
@@ -18,12 +18,12 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// The thread moves on.
+    /// Records a heartbeat.
     pub fn record(&self) {
         self.seen_ms.store(clock::monotonic_ms(), Ordering::Relaxed);
     }
 
-    /// For how long it has been silent.
+    /// The time since the last heartbeat.
     pub fn silent_ms(&self) -> u64 {
         clock::monotonic_ms().saturating_sub(self.seen_ms.load(Ordering::Relaxed))
     }
@@ -33,12 +33,12 @@ impl Beat {
     }
 }
 
-/// Every thread of a worker process. One that has ended is not known any more.
+/// All threads of a worker process. Ended threads are removed.
 #[derive(Debug, Default)]
 pub struct Threads(Mutex<Vec<Arc<Beat>>>);
 
 impl Threads {
-    /// A thread more; it is known as long as somebody else has its beat.
+    /// Registers a thread. It stays registered while the caller holds the returned heartbeat.
     pub fn enlist(&self, name: impl Into<String>) -> Arc<Beat> {
         let beat = Arc::new(Beat {
             name: name.into(),
@@ -49,19 +49,19 @@ impl Threads {
         beat
     }
 
-    /// All of them.
+    /// Returns the heartbeats of all threads.
     pub fn all(&self) -> Vec<Arc<Beat>> {
         let mut beats = self.0.lock();
         beats.retain(|beat| Arc::strong_count(beat) > 1);
         beats.clone()
     }
 
-    /// The names of those that are stuck.
+    /// Returns the names of the stuck threads.
     pub fn stuck(&self) -> Vec<String> {
         self.all().iter().filter(|beat| beat.is_stuck()).map(|beat| beat.name.clone()).collect()
     }
 
-    /// Logs what changed. Called about once a second, from a thread that does nothing else.
+    /// Logs changes. Called about once a second, from a thread without other work.
     pub fn watch(&self) {
         for beat in self.all() {
             let is_stuck = beat.is_stuck();
@@ -86,7 +86,7 @@ mod tests {
         let (one, two) = (threads.enlist("one"), threads.enlist("two"));
         assert!(threads.stuck().is_empty());
         one.seen_ms.store(0, Ordering::Relaxed);
-        // The clock of a process that has just begun may stand below the limit.
+        // The clock of a process that has just started may be below the limit.
         let is_late = clock::monotonic_ms() > STUCK_AFTER_MS;
         assert_eq!(threads.stuck().len(), usize::from(is_late));
         one.record();

@@ -1,8 +1,8 @@
-//! A request's place in a trace (W3C Trace Context, level 1).
+//! The trace context of a request (W3C Trace Context, level 1).
 //!
-//! Without tracing, `traceparent` and `tracestate` go to the provider as they came. With it, the gateway is a step of its own: the
-//! provider gets the caller's trace with the gateway's span as its parent, and the record keeps what control needs to export
-//! the span. Nothing is exported from here.
+//! Without tracing, `traceparent` and `tracestate` are forwarded unchanged. With tracing, the gateway adds a span: the
+//! provider receives the caller's trace with the gateway's span as its parent, and the record stores what control needs
+//! to export the span. This module exports nothing.
 
 use fairlead_core::{hex, random_bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -12,29 +12,29 @@ use std::sync::Arc;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-/// The most bytes of a `tracestate` that are passed on (section 3.3.1.5).
+/// The maximum length of a forwarded `tracestate` in bytes (section 3.3.1.5).
 const MAX_STATE_BYTES: usize = 512;
 
 tokio::task_local! {
-    /// The trace of the request that the running task works for.
+    /// The trace of the request that the current task serves.
     static CURRENT: Option<Arc<Trace>>;
 }
 
-/// Which requests without a decision of their caller's are traced, and whether a caller's decision counts.
+/// Decides which requests are traced, and whether the caller's sampling decision is used.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Sampling {
-    /// 0 to 1: the share of traces that begin here.
+    /// The share of new traces that are sampled, 0 to 1.
     pub ratio: f64,
-    /// A caller's decision stands.
+    /// The caller's sampling decision is used.
     pub parent_based: bool,
 }
 
-/// A call's place in a distributed trace (W3C Trace Context).
+/// The trace context of a call (W3C Trace Context).
 #[derive(Debug, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the names of the trace context and of records")]
 pub struct Trace {
     pub trace_id: String,
-    /// The gateway's own span; absent where none is recorded.
+    /// The gateway's span; `None` if no span is recorded.
     pub span_id: Option<String>,
     pub parent_span_id: Option<String>,
     traceparent: HeaderValue,
@@ -42,7 +42,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// From the caller's headers. `None`: there is nothing to pass on and nothing to record.
+    /// Creates the trace from the caller's headers. Returns `None` if there is nothing to forward or record.
     pub fn begin(sent: Option<&[u8]>, state: Option<&[u8]>, sampling: Option<Sampling>) -> Option<Arc<Self>> {
         let parent = sent.and_then(parse);
         let tracestate = parent
@@ -76,19 +76,19 @@ impl Trace {
     }
 }
 
-/// Runs a request's work so that [`pass_on`] finds its trace.
+/// Runs the work of a request so that [`pass_on`] finds its trace.
 pub fn within<F: Future>(trace: Option<Arc<Trace>>, work: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(trace, work)
 }
 
-/// The trace of the running task, for a task that it starts.
+/// Returns the trace of the current task, to pass it to a spawned task.
 pub fn current() -> Option<Arc<Trace>> {
     CURRENT.try_with(Option::clone).ok().flatten()
 }
 
-/// Puts the running task's place in its trace into the head of a call.
+/// Adds the trace headers of the current task to a request.
 pub fn pass_on(headers: &mut HeaderMap) {
-    // Outside of a request's work there is no trace.
+    // Outside a request there is no trace.
     let _found = CURRENT.try_with(|trace| {
         if let Some(trace) = trace {
             headers.insert(TRACEPARENT, trace.traceparent.clone());
@@ -106,7 +106,7 @@ struct Parent<'a> {
     is_sampled: bool,
 }
 
-/// Version 00 exactly, and of later versions what they share with it (section 2.2.4).
+/// Parses version 00 exactly, and the shared part of later versions (section 2.2.4).
 fn parse(sent: &[u8]) -> Option<Parent<'_>> {
     let text = std::str::from_utf8(sent).ok()?;
     let mut fields = text.split('-');
@@ -126,7 +126,7 @@ fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// By the low 64 bits of the id, as OpenTelemetry's `traceidratio` decides, so that every step decides alike.
+/// Samples by the low 64 bits of the id, like OpenTelemetry's `traceidratio`, so that all services decide alike.
 fn is_within(trace_id: &str, ratio: f64) -> bool {
     let low = trace_id.get(16..).and_then(|low| u64::from_str_radix(low, 16).ok()).unwrap_or(u64::MAX);
     (low as f64) < ratio * (u64::MAX as f64) || ratio >= 1.0

@@ -1,4 +1,5 @@
-//! The task that keeps the connections to the store, hears other workers and tells them what rests here and where sessions were served.
+//! The task that maintains the store connections, receives notices from other workers, and publishes this worker's
+//! cooldowns and session targets.
 
 use crate::clock;
 use crate::peers::rests::Rests;
@@ -11,19 +12,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const RETRY: Duration = Duration::from_secs(1);
-/// How often a worker looks at what rests.
+/// How often a worker checks for new cooldowns.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often places of sessions are told, as one message: a session's next turn takes longer.
+/// How often session targets are published, all in one message. The next turn of a session takes longer than this.
 const TELL_PLACES_EVERY: Duration = Duration::from_secs(1);
 
-/// Keeps the connections, tells and hears, until the runtime ends.
+/// Maintains the connections, publishes and receives notices until the runtime ends.
 pub async fn run(shared: Arc<Shared>) {
     let Some(peers) = shared.peers.as_ref() else { return };
     let mut rests = Rests::default();
     let mut turn = 0;
     loop {
         if let Err(fault) = serve(&shared, peers, &mut rests, turn).await {
-            // That the store is away is told by those who keep limits in it. The fault's text may name what its address does.
+            // The limits report that the store is unavailable. The error text may contain credentials from the store's
+            // address, so only its category is logged.
             tracing::debug!(fault = fault.category(), "other workers are not heard");
         }
         *peers.connection.lock() = None;
@@ -63,7 +65,7 @@ async fn serve(shared: &Arc<Shared>, peers: &Peers, rests: &mut Rests, turn: usi
     }
 }
 
-/// Within the connection's deadline.
+/// Publishes one message. The connection's own deadline bounds the call.
 async fn publish(connection: &mut StoreConnection, channel: &str, news: Vec<u8>) -> Result<(), RedisError> {
     redis::cmd("PUBLISH").arg(channel).arg(news).query_async::<()>(connection).await
 }

@@ -1,8 +1,14 @@
-//! Messages of relay workers of several nodes to each other over the shared store, beside limits: [`once`] (answers of idempotency
-//! keys), [`shared_answers`] (kept answers of all), [`rests`] (connections, models and providers that rest), [`places`] (who served a
-//! session last), [`thoughts`] (what models thought before they called tools), [`notice`] (the form of what they tell), [`listener`] (the task that keeps the connections to the store).
+//! Messages between relay workers of several nodes, sent over the shared store.
 //!
-//! No request waits for a connection: without the store each worker goes by what it knows itself.
+//! - [`once`]: responses of requests with an idempotency key
+//! - [`shared_answers`]: cached responses
+//! - [`rests`]: cooldowns of connections, models and providers
+//! - [`places`]: session targets
+//! - [`thoughts`]: reasoning that models returned with tool calls
+//! - [`notice`]: the encoding of notices
+//! - [`listener`]: the task that maintains the store connections
+//!
+//! Requests never wait for a connection. Without the store each worker uses its own state only.
 
 pub mod listener;
 mod notice;
@@ -17,17 +23,17 @@ use crate::shared_store::{StoreConfig, StoreConnection};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Channels of notices. Two versions that say other things use other names.
+/// Channels of notices. The name carries a version: versions with different formats use different channels.
 const RESTS: &str = "fairlead:1:rests";
 const PLACES: &str = "fairlead:1:places";
 const FORGOTTEN: &str = "fairlead:1:forgotten";
 const THOUGHTS: &str = "fairlead:1:thoughts";
 
-/// The other workers, as far as the store connects to them.
+/// The connection to the other workers, through the store.
 pub struct Peers {
     config: StoreConfig,
     worker: String,
-    /// Absent while the store does not answer.
+    /// `None` while the store is unavailable.
     connection: Mutex<Option<StoreConnection>>,
     lost: Notify,
     doubted: Notify,
@@ -57,7 +63,7 @@ impl Peers {
         self.connection.lock().clone()
     }
 
-    /// Tells the other workers; whether the store took it in time.
+    /// Publishes a message to the other workers and returns whether the store accepted it in time.
     async fn publish(&self, mut connection: StoreConnection, channel: &str, message: Vec<u8>) -> bool {
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(channel).arg(message);
@@ -65,13 +71,14 @@ impl Peers {
         matches!(tokio::time::timeout(self.config.deadline(), publishing).await, Ok(Ok(())))
     }
 
-    /// The connection failed: another is made.
+    /// Discards a failed connection and wakes the task that opens a new one.
     fn lose(&self) {
         *self.connection.lock() = None;
         self.lost.notify_one();
     }
 
-    /// The connection was late for a caller who waits for less than a question may take: whether it lives is found out.
+    /// Asks for a check of the connection, after a command exceeded a deadline that is shorter than the connection's
+    /// own.
     fn doubt(&self) {
         self.doubted.notify_one();
     }

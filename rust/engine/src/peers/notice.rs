@@ -1,10 +1,10 @@
-//! A notice on its way between workers: who says it, and what.
+//! Encoding of the notices that workers publish to each other.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// More than the longest notice of this version has.
+/// The longest notice of this version is shorter than this.
 const MAX_NOTICE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Serialize)]
@@ -20,13 +20,13 @@ struct Sender<'a> {
     worker: Cow<'a, str>,
 }
 
-/// The notice of this worker.
+/// Encodes a notice of this worker.
 pub(super) fn write<T: Serialize>(worker: &str, words: &T) -> Option<Vec<u8>> {
     serde_json::to_vec(&Notice { worker, words }).ok()
 }
 
-/// What another worker says. `None` for the words of this one, for what is longer than any notice, and for what another version
-/// says in another way.
+/// Decodes a notice of another worker. Returns `None` for this worker's own notices, for a payload over the size limit,
+/// and for a payload that this version cannot parse.
 pub(super) fn read<T: DeserializeOwned>(worker: &str, payload: &[u8]) -> Option<T> {
     if payload.len() > MAX_NOTICE_BYTES {
         return None;

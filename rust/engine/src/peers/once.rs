@@ -1,7 +1,8 @@
-//! Idempotency keys over all workers: whoever has the claim does the call, and leaves its answer for those who repeat it.
+//! Idempotency keys across workers. The worker that holds the claim performs the call and stores its response for
+//! repeats.
 //!
-//! A claim is a value in the store that ends by itself when its worker dies. It begins with what tells requests and claims apart;
-//! behind that stands, once there is one, the answer, sealed as everything is that leaves this process.
+//! A claim is a value in the store that expires if its worker dies. It begins with a header that identifies the request
+//! and the claim. The response follows once it exists, sealed like everything that leaves this process.
 //!
 //! ```text
 //! (none) -> under way, renewed -> answered, kept 5 s -> (none)
@@ -24,43 +25,44 @@ use tokio::time::Instant;
 
 const UNDER_WAY: u8 = b'u';
 const ANSWERED: u8 = b'a';
-/// The state, the digest of the request, the claim's own name.
+/// The state, the digest of the request, and the claim's own id.
 const HEAD_BYTES: usize = 1 + 32 + 16;
-/// A call that another worker is doing is asked after at first so soon, then less often.
+/// The first interval between polls for a call that another worker performs. Later intervals are longer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// Who waits longer for another worker's answer is asked to come again.
+/// A caller who has waited this long for another worker's response is asked to retry.
 const WAITING: Duration = Duration::from_secs(300);
-/// Renewals in the time that a claim lasts.
+/// Renewals within the lifetime of a claim.
 const RENEWALS: u64 = 3;
 
-/// Writes a value in place of a claim, or removes it: `KEYS[1]`, the claim as it stands, the value or nothing, its milliseconds.
+/// Replaces a claim with a value, or removes it. `KEYS[1]` is the key; the arguments are the claim's current value, the
+/// new value or an empty string, and its lifetime in milliseconds.
 const SETTLE: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end \
 if ARGV[2] == '' then return redis.call('DEL', KEYS[1]) end \
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) return 1";
-/// Makes a claim last longer: `KEYS[1]`, the claim as it stands, milliseconds.
+/// Extends a claim. `KEYS[1]` is the key; the arguments are the claim's current value and its lifetime in milliseconds.
 const RENEW: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end \
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
 
-/// The store's word on a ticket.
+/// The state of a request in the store.
 #[derive(Debug)]
 pub enum Ruling {
-    /// The call is this worker's to do.
+    /// This worker performs the call.
     Ours(Claim),
-    /// Another worker has done it.
+    /// Another worker has completed the call.
     Done(KeptAnswer),
-    /// Another worker is doing it.
+    /// Another worker is performing the call.
     UnderWay,
-    /// The key was used with another request.
+    /// The key was used with a different request.
     OtherRequest,
-    /// The store does not answer: each worker goes by itself.
+    /// The store is unavailable, so each worker decides alone.
     Alone,
 }
 
 impl Ruling {
-    /// What a request is answered whose call is another worker's.
+    /// Returns the stored response, or the error for a call that another worker owns.
     pub fn answer(self) -> Result<KeptAnswer, Error> {
         match self {
             Self::Done(answer) => Ok(answer),
@@ -70,7 +72,7 @@ impl Ruling {
     }
 }
 
-/// An answer that another worker left.
+/// A response that another worker stored.
 #[derive(Debug)]
 pub struct KeptAnswer {
     pub head: Head,
@@ -84,7 +86,7 @@ struct KeptHead {
 }
 
 impl KeptAnswer {
-    /// A length, the head as JSON, the body.
+    /// Encodes the response as a length, the head as JSON, and the body.
     fn write(recording: &Recording) -> Option<Vec<u8>> {
         let (status, headers, chunks) = recording.answer()?;
         let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
@@ -111,18 +113,19 @@ impl KeptAnswer {
     }
 }
 
-/// A claim of this worker's, renewed until it is settled. Dropped, it is given up.
+/// A claim of this worker, renewed until it is settled. Dropping it releases the claim.
 #[derive(Debug)]
 pub struct Claim {
     shared: Arc<Shared>,
     key: String,
-    /// The claim as it stands in the store.
+    /// The current value of the claim in the store.
     value: Vec<u8>,
     renewing: AbortHandle,
     is_settled: bool,
 }
 
-/// The claim of a call that is this worker's to do; none where no other worker can be asked. Otherwise why it is not.
+/// Returns the claim of a call that this worker performs, `None` if no store is available, or else the reason why
+/// another worker owns the call.
 pub async fn claim_of(shared: &Arc<Shared>, ticket: Option<&Ticket>) -> Result<Option<Claim>, Ruling> {
     let Some(ticket) = ticket else { return Ok(None) };
     match claim(shared, ticket).await {
@@ -132,8 +135,8 @@ pub async fn claim_of(shared: &Arc<Shared>, ticket: Option<&Ticket>) -> Result<O
     }
 }
 
-/// The claim of a call that another worker is doing, once that one has failed or is gone; else its answer, or why there is none.
-/// Ends soon after the caller has left.
+/// Waits for a call that another worker performs. Returns the claim if that call fails or its worker dies, and
+/// otherwise the stored response or the reason why there is none. Returns soon after the caller has left.
 pub async fn claim_when_free(
     shared: &Arc<Shared>,
     ticket: Option<&Ticket>,
@@ -152,7 +155,7 @@ pub async fn claim_when_free(
     Err(Ruling::UnderWay)
 }
 
-/// Asks the store for the call of a ticket. One round trip; none where the store is away.
+/// Tries to claim a ticket's call in one round trip. Returns [`Ruling::Alone`] if the store is unavailable.
 async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
     let Some(peers) = shared.peers.as_ref() else { return Ruling::Alone };
     let (Some(mut connection), Ok(own)) = (peers.connection(), random_bytes::<16>()) else { return Ruling::Alone };
@@ -183,19 +186,19 @@ fn judge(shared: &Shared, ticket: &Ticket, known: &[u8]) -> Ruling {
         return Ruling::UnderWay;
     }
     let opened = shared.config.sealer.open(&ticket.key, sealed).ok();
-    // What this version cannot read was not done for it.
+    // A response that this version cannot read does not count as completed.
     opened.and_then(|bytes| KeptAnswer::read(&bytes)).map_or(Ruling::Alone, Ruling::Done)
 }
 
 impl Claim {
     fn new(shared: &Arc<Shared>, ticket: &Ticket, claim: Vec<u8>, connection: StoreConnection, ttl_ms: u64) -> Self {
         let (key, own) = (ticket.key.clone(), claim.clone());
-        // It ends with the claim, which aborts it.
+        // Dropping the claim aborts this task.
         let renewing = crate::task::spawn(renew(connection, key, own, ttl_ms)).abort_handle();
         Self { shared: Arc::clone(shared), key: ticket.key.clone(), value: claim, renewing, is_settled: false }
     }
 
-    /// Leaves the answer for those who repeat the request, if it ended well and is whole.
+    /// Stores the response for repeats of the request, if the call succeeded and the response is complete.
     pub fn settle(mut self, recording: &Recording) {
         let answer = KeptAnswer::write(recording);
         let sealed = answer.and_then(|answer| self.shared.config.sealer.seal(&self.key, &answer).ok());
@@ -212,7 +215,7 @@ impl Claim {
             value.extend(sealed);
             value
         });
-        // Bounded by the deadline. A worker that has no runtime any more leaves the claim to its end.
+        // The write has its own deadline. A worker whose runtime has ended lets the claim expire.
         if let Some(runtime) = self.shared.runtime() {
             drop(runtime.spawn(async move { write(&shared, &key, &claim, &value).await }));
         }
@@ -244,7 +247,7 @@ async fn renew(mut connection: StoreConnection, key: String, claim: Vec<u8>, ttl
         let mut ask = redis::cmd("EVAL");
         ask.arg(RENEW).arg(1).arg(&key).arg(&claim).arg(ttl_ms);
         if ask.query_async::<u64>(&mut connection).await.unwrap_or_default() == 0 {
-            // It is lost with the store: the call goes on, and whoever repeats it now does it again.
+            // The store lost the claim. The call continues, and a repeat of the request performs the call again.
             return;
         }
     }

@@ -1,7 +1,7 @@
-//! Places of sessions, as workers tell each other of them: a session that one worker placed goes to the same target at all.
+//! Session targets, shared between workers so that a session reaches the same target through each of them.
 //!
-//! A place is told when it is new and again while it is used. A worker that was not there learns it with a later turn; until then, and
-//! without the store, it places the session itself.
+//! A worker publishes a session target when it is new, and again while the session is in use. A worker that missed the
+//! notice receives one with a later turn. Until then, or without the store, the worker chooses a target itself.
 
 use super::notice;
 use crate::route::affinity::{PlaceNotice, SessionAffinity};
@@ -12,7 +12,7 @@ struct Message {
     places: Vec<PlaceNotice>,
 }
 
-/// The message about what is to be told now, if anything is.
+/// Returns the message with the session targets that are due for publication, or `None` if there are none.
 pub(super) fn news(affinity: &SessionAffinity, worker: &str) -> Option<Vec<u8>> {
     let places = affinity.news();
     if places.is_empty() {
@@ -21,7 +21,7 @@ pub(super) fn news(affinity: &SessionAffinity, worker: &str) -> Option<Vec<u8>> 
     notice::write(worker, &Message { places })
 }
 
-/// Takes over what another worker has told.
+/// Stores the session targets that another worker published.
 pub(super) fn hear(affinity: &SessionAffinity, worker: &str, payload: &[u8], now_ms: u64) {
     let message: Option<Message> = notice::read(worker, payload);
     for notice in message.into_iter().flat_map(|message| message.places) {

@@ -1,8 +1,8 @@
-//! Rests of connections, models that are locked out at them and open breakers of providers, as workers tell each other of them.
+//! Cooldowns of connections, lockouts of models and open breakers of providers, shared between workers.
 //!
-//! A notice says how long a rest has left, because clocks differ, and only a rest that a worker took on its own: once when it begins or
-//! grows, and again every few seconds for those that were not there. What was heard ends by itself; the first attempt afterwards
-//! probes, as after a rest of one's own.
+//! A notice states the remaining time, because the clocks of workers differ. A worker publishes only the cooldowns that
+//! it started: once when a cooldown begins or grows, and again every few seconds for workers that missed the first
+//! notice. An adopted cooldown expires like a local one, and the first attempt after it is a probe.
 
 use super::notice;
 use crate::active_config::Live;
@@ -11,15 +11,16 @@ use fairlead_core::{BreakerPhase, Lockout};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// Rests that differ by less are the same one.
+/// Two cooldowns whose ends differ by less than this count as the same.
 const SAME_MS: u64 = 1_000;
 const AGAIN_EVERY_MS: u64 = 5_000;
-/// In one message, so that it stays below what is heard; more are told with the next.
+/// The limit per message, so that the message stays below the size that receivers accept. The rest follow in the next
+/// message.
 const MAX_LOCKOUTS: usize = 1_000;
-/// A longer name is hardly a model's.
+/// A longer name is unlikely to be a model's.
 const MAX_MODEL_BYTES: usize = 512;
 
-/// The kind and the id of what rests.
+/// The kind and id of what is cooling down.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Subject {
@@ -28,25 +29,26 @@ enum Subject {
     Model { connection: String, model: String },
 }
 
-/// One rest on its way between workers.
+/// One cooldown as workers exchange it.
 #[derive(Debug, Serialize, Deserialize)]
 struct RestNotice {
     of: Subject,
-    /// The connection's record that it speaks of, its own or its model's; 0 of a provider.
+    /// The revision of the connection's record; 0 for a provider.
     #[serde(default)]
     revision: u64,
     left_ms: u64,
-    /// The provider itself said when to come back.
+    /// The provider itself named the time of return.
     #[serde(default)]
     is_binding: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Message {
-    /// The newest of an operator's resets that the worker has carried out: what it says of before another is nothing.
+    /// The newest operator reset that the sender has carried out. Receivers ignore messages from before a different
+    /// reset.
     cleared: u64,
     rests: Vec<RestNotice>,
-    /// Apart from the rests: a version that knows no lockouts reads those nevertheless.
+    /// Lockouts are a separate list, so that a version without lockouts can still read the cooldowns.
     #[serde(default)]
     lockouts: Vec<RestNotice>,
 }
@@ -57,7 +59,7 @@ struct RestRecord {
     is_own: bool,
 }
 
-/// Rests that were told or heard.
+/// Cooldowns that were published or received.
 #[derive(Debug, Default)]
 pub struct Rests {
     known: HashMap<Subject, RestRecord>,
@@ -65,14 +67,14 @@ pub struct Rests {
 }
 
 impl Rests {
-    /// The message about what is to be told now, if anything is.
+    /// Returns the message with the cooldowns that are due for publication, or `None` if there are none.
     pub fn news(&mut self, live: &Live, worker: &str, now_ms: u64) -> Option<Vec<u8>> {
         let mut resting: Vec<RestNotice> =
             live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
         // Connections of one provider share its breaker.
         let mut subjects = HashSet::with_capacity(resting.len());
         resting.retain(|rest| subjects.insert(rest.of.clone()));
-        // What an operator had forgotten, or an attempt ended, is news when it comes again.
+        // A cooldown that an operator reset or an attempt ended counts as new when it returns.
         self.known.retain(|of, _| subjects.contains(of));
         if resting.is_empty() {
             return None;
@@ -103,7 +105,7 @@ impl Rests {
         notice::write(worker, &Message { cleared, rests, lockouts })
     }
 
-    /// Takes over what another worker has told.
+    /// Applies the cooldowns that another worker published.
     pub fn hear(&mut self, live: &Live, worker: &str, payload: &[u8], now_ms: u64) {
         let Some(message) = notice::read::<Message>(worker, payload) else { return };
         if message.cleared != live.snapshot.resilience.newest_clear() {
@@ -223,7 +225,7 @@ mod tests {
         assert!(theirs.news(&there, "b", now_ms + AGAIN_EVERY_MS).is_none());
     }
 
-    /// Locks a model out as a failed attempt does.
+    /// Locks a model out, as a failed attempt does.
     fn lock_out(live: &Live, model: &str) {
         let target = live.targets[0].as_ref().expect("a target");
         let (limits, now_ms) = (&target.resilience.model_lockout, crate::clock::monotonic_ms());

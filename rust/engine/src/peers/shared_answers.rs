@@ -1,9 +1,9 @@
-//! Kept answers over all workers, the second tier of the response cache: what one worker keeps it leaves in the store, and one that
-//! has no answer to a request itself looks there.
+//! Cached responses shared between workers: the second tier of the response cache. Each worker stores the responses
+//! that it caches in the shared store, and looks there when its own cache has no match.
 //!
-//! An answer stands under the digest of its request, which tells callers apart, sealed and with the end that it has at its worker.
-//! Who looks waits for the store a moment at most; a store that is late or gone is left alone for a while. Forgetting goes through
-//! what stands there, and is told to the other workers.
+//! The key of an entry is the digest of its request, which includes the caller. Entries are sealed and expire when the
+//! worker's own copy does. A lookup waits only briefly for the store; after a timeout or failure a breaker skips the
+//! store for a while. Eviction scans the entries in the store and is published to the other workers.
 
 use super::notice;
 use super::Peers;
@@ -24,37 +24,37 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Two versions that say other things use other names.
+/// The prefix carries a version: versions with different formats use different prefixes.
 const NAME_PREFIX: &str = "fairlead:1:answer:";
 const NAMES: &str = "fairlead:1:answer:*";
 
-/// A call is made rather than waited for longer.
+/// How long a lookup may take before the request goes to the provider instead.
 const FINDING: Duration = Duration::from_millis(50);
-/// How long what stands in the store is gone through for what is to be forgotten.
+/// How long an eviction may scan the store.
 const FORGETTING: Duration = Duration::from_secs(3);
-/// One question that is late or fails is enough: the next ones would be, too.
+/// One timeout or failure opens the breaker, because the next lookups would most likely fail as well.
 const LIMITS: BreakerLimits = BreakerLimits { degraded_after: 1, open_after: 1, reset_ms: 1_000, max_stretch: 16 };
-/// On their way to the store at once; more are not left there.
+/// Concurrent writes to the store. Further responses are not shared.
 const MAX_WRITES: usize = 64;
-/// Names that one question of a walk through the store looks at.
+/// Names examined by one `SCAN` call.
 const LOOKED_AT: usize = 512;
-/// Questions under way at once during such a walk.
+/// Concurrent commands during such a scan.
 const AT_ONCE: usize = 64;
-/// One that was left so long ago was seen by every walk that began later.
+/// A scan that begins now finds every entry older than this.
 const RECENT_MS: u64 = 5_000;
 
-/// Kept answers of this worker and of others, as far as this one has to do with them.
+/// The responses that this worker shares with others, and the state of its access to the store.
 #[derive(Debug, Default)]
 pub struct SharedAnswers {
     breaker: Mutex<Breaker>,
     left: Mutex<LeftAnswers>,
     writes: AtomicUsize,
-    /// When the operator switched them off last: what was kept before is given to nobody, whether or not it is deleted yet.
+    /// When the operator last disabled sharing. Older entries are not served, whether or not they are deleted yet.
     off_ms: AtomicU64,
     counts: AnswerCounts,
 }
 
-/// How looks into the store and writes to it ended.
+/// Results of lookups in the store and writes to it.
 #[derive(Debug, Default)]
 struct AnswerCounts {
     hits: AtomicU64,
@@ -91,7 +91,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Answers that this worker left, the oldest first: all workers together stay within the operator's bound.
+/// The responses that this worker stored, oldest first. All workers together stay within the operator's size limit.
 #[derive(Debug, Default)]
 struct LeftAnswers {
     queue: VecDeque<LeftAnswer>,
@@ -107,7 +107,7 @@ struct LeftAnswer {
 }
 
 impl LeftAnswers {
-    /// Notes one more, and tells which ones have to go for it.
+    /// Adds an entry and returns the keys that must be deleted to stay within the limit.
     fn add(&mut self, answer: LeftAnswer, max_bytes: u64) -> Vec<Digest> {
         let now_ms = answer.left_ms;
         let key = answer.key;
@@ -133,7 +133,8 @@ impl LeftAnswers {
     }
 }
 
-/// A question under way: dropped without its end, as with a caller who leaves, it keeps no probe of the breaker.
+/// A lookup in progress. If it is dropped before it ends, for example because the caller left, it returns the breaker's
+/// probe.
 struct Question<'a> {
     answers: &'a SharedAnswers,
     is_over: bool,
@@ -163,7 +164,7 @@ fn name_of(key: &Digest) -> String {
     format!("{NAME_PREFIX}{}", hex(key))
 }
 
-/// What workers leave of answers, together.
+/// The size limit for the stored responses of all workers together.
 fn max_bytes(shared: &Shared) -> u64 {
     bytes_of(&shared.live.load().snapshot.cache)
 }
@@ -176,7 +177,8 @@ fn bytes_of(settings: &CacheSettings) -> u64 {
     }
 }
 
-/// Carries out what a new snapshot says: where answers are switched off, those that workers left are forgotten, as each forgets its own.
+/// Applies a new snapshot. If it disables sharing, the responses that workers stored are deleted; each worker clears
+/// its own cache as well.
 pub fn follow(shared: &Arc<Shared>, before: &Snapshot) {
     let Some(peers) = shared.peers.as_ref() else { return };
     let was_on = before.version > 0 && bytes_of(&before.cache) > 0;
@@ -185,7 +187,7 @@ pub fn follow(shared: &Arc<Shared>, before: &Snapshot) {
     }
     peers.answers.off_ms.store(clock::unix_ms(), Ordering::Relaxed);
     let own = Arc::clone(shared);
-    // Bounded by its deadline. Every worker does so: one that ends meanwhile leaves nothing undone.
+    // The eviction has its own deadline. Every worker runs it, so nothing is missed if one of them exits.
     drop(crate::task::spawn(async move {
         if let Err(reason) = forget(&own, &EntryFilter::default()).await {
             tracing::warn!(reason, "answers were switched off, and some may stay in the store until their end");
@@ -193,12 +195,12 @@ pub fn follow(shared: &Arc<Shared>, before: &Snapshot) {
     }));
 }
 
-/// The other workers, where answers are shared with them.
+/// The other workers, if responses are shared with them.
 fn sharing(shared: &Shared) -> Option<&Peers> {
     shared.peers.as_ref().filter(|_| max_bytes(shared) > 0)
 }
 
-/// Looks for the answer to exactly this request among those that workers left.
+/// Looks up the response to exactly this request among those that workers stored.
 pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
     let peers = sharing(shared)?;
     let answers = &peers.answers;
@@ -217,7 +219,7 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
     question.end(matches!(answer, Ok(Ok(_))));
     let Ok(Ok(answer)) = answer else {
         count(&answers.counts.lookups_failed);
-        // What is late may be slow for a moment.
+        // A timeout may be a brief delay; an error means that the connection failed.
         if answer.is_err() {
             peers.doubt();
         } else {
@@ -225,7 +227,7 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
         }
         return None;
     };
-    // What this version or this instance cannot open was not left for it.
+    // An entry that this version or instance cannot open was not stored for it.
     let entry = answer.and_then(|bytes| envelope::open(&bytes, &name, &shared.config.sealer));
     let off_ms = answers.off_ms.load(Ordering::Relaxed);
     let entry = entry.filter(|CachedAnswer { meta, .. }| {
@@ -235,7 +237,8 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
     entry
 }
 
-/// Leaves an answer for the other workers, unless something is forgotten meanwhile (`Cache::revision`). Nobody waits for it.
+/// Stores a response for the other workers, unless an eviction happens meanwhile (`Cache::revision`). The caller does
+/// not wait.
 pub fn leave(shared: &Arc<Shared>, entry: CachedAnswer, revision: u64) {
     let Some(peers) = sharing(shared) else { return };
     let answers = &peers.answers;
@@ -250,7 +253,7 @@ pub fn leave(shared: &Arc<Shared>, entry: CachedAnswer, revision: u64) {
         count(&answers.counts.writes_skipped);
         return;
     }
-    // Bounded by the deadline.
+    // The write has its own deadline.
     let own = Arc::clone(shared);
     drop(runtime.spawn(async move {
         let Some(peers) = own.peers.as_ref() else { return };
@@ -279,35 +282,37 @@ async fn write(shared: &Shared, peers: &Peers, connection: StoreConnection, entr
     }
     count(&answers.counts.stored);
     delete(&connection, gone).await;
-    // A walk that forgets may have passed its place before it stood there.
+    // A concurrent eviction may have scanned past this key before the entry was written.
     if shared.cache.store.revision() != revision {
         delete(&connection, vec![key]).await;
     }
 }
 
-/// Deletes answers in the store, each by itself: in a cluster they lie apart. How many there were.
+/// Deletes entries from the store and returns how many existed. Each key is a separate command, because a cluster may
+/// place keys on different nodes.
 async fn delete(connection: &StoreConnection, keys: Vec<Digest>) -> u64 {
     let deleting = stream::iter(keys).map(|key| {
         let mut connection = connection.clone();
         async move { redis::cmd("UNLINK").arg(name_of(&key)).query_async::<u64>(&mut connection).await }
     });
     let count = |sum: u64, deleted: Result<u64, RedisError>| async move {
-        // One that is not deleted ends by itself.
+        // An entry that could not be deleted still expires.
         sum + deleted.unwrap_or_default()
     };
     deleting.buffer_unordered(AT_ONCE).fold(0, count).await
 }
 
-/// The answers that are to be forgotten, on their way between workers.
+/// The filter of an eviction, as workers exchange it.
 #[derive(Debug, Serialize, Deserialize)]
 struct ForgetNotice {
     filter: EntryFilter,
 }
 
-/// What the store did not answer to, where something was to be forgotten.
+/// The error when the store does not respond to an eviction.
 const AWAY: &str = "the store that workers share does not answer, and may still hold what was to be forgotten";
 
-/// Deletes what fits in the store. How many stood there. To be called before this worker forgets it itself, and [`tell_workers`] after that.
+/// Deletes the matching entries from the store and returns their number. Call this before this worker evicts from its
+/// own cache, and call [`tell_workers`] after that.
 pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(0) };
     let Some(mut connection) = peers.connection() else {
@@ -320,7 +325,8 @@ pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'stat
     }
 }
 
-/// Deletes what fits of what this worker left during the walk, and tells the other workers to forget the same.
+/// Deletes the matching entries that this worker stored during the scan, and asks the other workers to evict the same
+/// entries.
 pub async fn tell_workers(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
     forget_latest(shared, filter).await;
@@ -333,7 +339,7 @@ pub async fn tell_workers(shared: &Shared, filter: &EntryFilter) -> Result<(), &
     }
 }
 
-/// Goes through all answers of the store and deletes those that fit.
+/// Scans all entries in the store and deletes those that match.
 async fn walk(connection: &mut StoreConnection, sealer: &Sealer, filter: &EntryFilter) -> Result<u64, RedisError> {
     let mut count = 0;
     for primary in connection.primaries().await? {
@@ -354,7 +360,7 @@ async fn walk(connection: &mut StoreConnection, sealer: &Sealer, filter: &EntryF
     Ok(count)
 }
 
-/// Which of the answers under these names fit.
+/// Returns the keys of the entries that match, among the given names.
 async fn heads(
     connection: &StoreConnection,
     sealer: &Sealer,
@@ -375,14 +381,15 @@ async fn heads(
     let mut fitting = Vec::new();
     for read in replies {
         let (name, head) = read?;
-        // What cannot be opened is another instance's, or given to nobody.
+        // An entry that cannot be opened belongs to another instance and is served to nobody here.
         let meta = envelope::open_head(&head, &name, sealer);
         fitting.extend(meta.filter(|meta| filter.fits(meta, now_ms)).map(|meta| meta.key));
     }
     Ok(fitting)
 }
 
-/// Deletes what fits of what this worker has left of late: a walk may have passed its place before it stood there.
+/// Deletes the matching entries that this worker stored recently: a scan may have passed their keys before they were
+/// written.
 async fn forget_latest(shared: &Shared, filter: &EntryFilter) {
     let Some(peers) = shared.peers.as_ref() else { return };
     let Some(connection) = peers.connection() else { return };
@@ -397,11 +404,11 @@ async fn forget_latest(shared: &Shared, filter: &EntryFilter) {
     }
 }
 
-/// Forgets what another worker was told to forget.
+/// Evicts the entries that another worker evicted.
 pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
     let Some(ForgetNotice { filter }) = notice::read(&peers.worker, payload) else { return };
     let own = Arc::clone(shared);
-    // It ends by itself.
+    // The task ends without supervision: each of its steps is bounded.
     drop(crate::task::spawn(async move {
         let is_all = filter == EntryFilter::default();
         if is_all {
@@ -433,10 +440,10 @@ mod tests {
         assert_eq!(answers.add(left(3, 60, 20), 100), [[1; 32]]);
         assert_eq!(answers.bytes, 100);
         assert_eq!(answers.since(15), [[3; 32]]);
-        // What has ended went by itself.
+        // An expired entry is removed without being returned.
         assert!(answers.add(left(4, 100, 120), 100).is_empty());
         assert_eq!((answers.bytes, answers.queue.len()), (100, 1));
-        // The same once more is written over, not deleted.
+        // The same key again is overwritten in the store, so it is not deleted.
         assert!(answers.add(left(4, 100, 130), 100).is_empty());
         assert_eq!((answers.bytes, answers.queue.len()), (100, 1));
     }

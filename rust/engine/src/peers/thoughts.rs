@@ -1,7 +1,8 @@
-//! What models thought before they called tools, as workers tell each other of it: the next turn of a conversation comes to any of them,
-//! and its provider refuses it without the thought.
+//! Reasoning that models returned with tool calls, shared between workers. The next turn of a conversation may reach
+//! any worker, and its provider rejects the turn without the reasoning.
 //!
-//! A thought is told once, sealed, when its answer is. A worker that was not there, or did not hear the store, goes on without it.
+//! A worker publishes the reasoning once, sealed, together with its response. A worker that missed the notice continues
+//! without it.
 
 use super::{notice, Peers, THOUGHTS};
 use crate::clock;
@@ -12,13 +13,13 @@ use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a thought is sealed under.
+/// The purpose that separates this sealed data from other sealed data.
 const RECORD: &str = "fairlead:1:thought";
-/// What the store did not answer to, where something was to be forgotten.
+/// The error when the store does not respond to an eviction.
 const AWAY: &str =
     "the store that workers share does not answer, and other nodes may still keep what was to be forgotten";
 
-/// A thought, and the calls that it was before.
+/// Reasoning, and the tool calls that followed it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SharedThought {
     pub principal: String,
@@ -31,14 +32,14 @@ pub struct SharedThought {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Message {
-    /// A thought, sealed.
+    /// Reasoning, sealed.
     #[serde(skip_serializing_if = "Option::is_none")]
     thought: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forget: Option<ThoughtFilter>,
 }
 
-/// Tells the other workers of a thought. Nobody waits for it.
+/// Publishes reasoning to the other workers. The caller does not wait.
 pub fn publish_thought(shared: &Arc<Shared>, thought: &SharedThought) {
     let (Some(peers), Some(runtime)) = (shared.peers.as_ref(), shared.runtime()) else { return };
     let Ok(Ok(sealed)) = serde_json::to_vec(thought).map(|plain| shared.config.sealer.seal(RECORD, &plain)) else {
@@ -47,7 +48,7 @@ pub fn publish_thought(shared: &Arc<Shared>, thought: &SharedThought) {
     let message = Message { thought: Some(STANDARD.encode(sealed)), forget: None };
     let Some(message) = notice::write(&peers.worker, &message) else { return };
     let own = Arc::clone(shared);
-    // Bounded by the deadline.
+    // The publication has its own deadline.
     drop(runtime.spawn(async move {
         if let Some(peers) = own.peers.as_ref() {
             publish(peers, message).await;
@@ -55,7 +56,7 @@ pub fn publish_thought(shared: &Arc<Shared>, thought: &SharedThought) {
     }));
 }
 
-/// Has the other workers forget what fits.
+/// Asks the other workers to delete the matching reasoning.
 pub async fn forget_elsewhere(shared: &Shared, filter: ThoughtFilter) -> Result<(), &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
     let message = Message { thought: None, forget: Some(filter) };
@@ -67,7 +68,7 @@ pub async fn forget_elsewhere(shared: &Shared, filter: ThoughtFilter) -> Result<
     }
 }
 
-/// Whether the store took it.
+/// Publishes a message and returns whether the store accepted it.
 async fn publish(peers: &Peers, message: Vec<u8>) -> bool {
     let Some(connection) = peers.connection() else { return false };
     let is_published = peers.publish(connection, THOUGHTS, message).await;
@@ -77,7 +78,7 @@ async fn publish(peers: &Peers, message: Vec<u8>) -> bool {
     is_published
 }
 
-/// Keeps, or forgets, what another worker has told.
+/// Stores or deletes reasoning, as another worker's notice says.
 pub(super) fn hear(shared: &Shared, worker: &str, payload: &[u8]) {
     let Some(Message { thought, forget }) = notice::read(worker, payload) else { return };
     if let Some(filter) = forget {
@@ -85,7 +86,7 @@ pub(super) fn hear(shared: &Shared, worker: &str, payload: &[u8]) {
     }
     let sealed = thought.and_then(|text| STANDARD.decode(text).ok());
     let plain = sealed.and_then(|sealed| shared.config.sealer.open(RECORD, &sealed).ok());
-    // What another instance sealed is not for this one.
+    // Reasoning that another instance sealed cannot be opened here.
     let Some(thought) = plain.and_then(|plain| serde_json::from_slice::<SharedThought>(&plain).ok()) else { return };
     let SharedThought { principal, provider, model, call_ids, text } = &thought;
     let origin = Origin { principal, provider, model, is_elsewhere: true };

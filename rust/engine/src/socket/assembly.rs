@@ -1,4 +1,4 @@
-//! Messages that are being put together, on either side of a WebSocket: what is held of them counts under the gauge of bodies.
+//! Incomplete messages on either side of a WebSocket. Their bytes count in the gauge of buffered bodies.
 
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of unfinished messages on one side of a WebSocket. They count as body bytes, like those of every body under way.
+/// The bytes of incomplete messages on one side of a WebSocket, which count as buffered body bytes.
 #[derive(Debug)]
 pub struct Assembly {
     shared: Arc<Shared>,
@@ -18,25 +18,25 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// A message of up to so many bytes is held for a moment only, and not counted.
+    /// A message up to this size is buffered only briefly and is not counted.
     pub const UNCOUNTED_BYTES: usize = 64 * 1024;
 
     pub fn new(shared: &Arc<Shared>) -> Arc<Self> {
         Arc::new(Self { shared: Arc::clone(shared), state: Mutex::default(), is_over: AtomicBool::new(false) })
     }
 
-    /// Bytes of the message that has not come whole.
+    /// The number of bytes of the incomplete message.
     pub fn held_bytes(&self) -> usize {
         self.state.lock().0
     }
 
-    /// Counts this many bytes that came in addition. `false`: there is no room for them, and the connection must end.
+    /// Counts more received bytes. Returns `false` if the limit is exceeded, in which case the connection must end.
     pub fn grow(&self, bytes: usize) -> bool {
         let so_far = self.state.lock().0;
         self.set(so_far + bytes)
     }
 
-    /// Counts exactly this many bytes as held.
+    /// Sets the number of buffered bytes.
     pub fn set(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
         state.0 = bytes;
@@ -58,14 +58,14 @@ impl Assembly {
         fits
     }
 
-    /// There was no room once.
+    /// Whether the limit was exceeded before.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 }
 
-/// The bytes of a WebSocket, counted as they come until the message that they are of is whole: the library that puts messages
-/// together says nothing of them before.
+/// Counts the bytes of a WebSocket as they arrive until their message is complete. The WebSocket library does not
+/// report them before that.
 #[derive(Debug)]
 pub struct CountedStream<S> {
     stream: S,

@@ -1,4 +1,5 @@
-//! The handshake with a provider (RFC 6455, section 4.1): a connection that has switched to a WebSocket, or why not.
+//! The client handshake with a provider (RFC 6455, section 4.1). Its result is a connection that has switched to
+//! WebSocket, or an error.
 
 use crate::shared::Shared;
 use crate::socket::query;
@@ -13,11 +14,12 @@ use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// The text that every handshake is hashed with (RFC 6455, section 1.3).
+/// The text that is hashed in every handshake (RFC 6455, section 1.3).
 const ACCEPT_SALT: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Opens a conversation: the connection once the provider has switched to frames, and what it sent behind its head.
+/// Opens a conversation. Returns the connection after the provider has switched protocols, and the bytes received after
+/// the head.
 pub async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(Socket, Vec<u8>), Error> {
     let timeouts = &target.connection.timeouts;
     let dialled =
@@ -71,7 +73,7 @@ fn cut() -> Error {
     )
 }
 
-/// Whether the provider has switched, and to this conversation.
+/// Checks that the provider has switched protocols, and for this conversation.
 fn check_switch(head: &str, nonce: &str) -> Result<(), Error> {
     let mut lines = head.split("\r\n");
     let status = lines.next().unwrap_or_default().split(' ').nth(1).unwrap_or_default();

@@ -1,6 +1,11 @@
-//! Connections of messages: [`requests`] over a WebSocket, and [`realtime`] conversations, which a provider takes after a
-//! [`handshake`] for the model of the [`query`] and which a [`session`] passes between the caller and the [`provider`].
-//! [`review`] ends connections whose callers may not call any more. [`outbox`] holds what goes to the caller, [`assembly`] counts what is held of messages on either side.
+//! WebSockets.
+//!
+//! - [`requests`]: several requests over one WebSocket
+//! - [`realtime`]: a realtime conversation, which a [`session`] relays between the caller and the [`provider`] after a
+//!   [`handshake`]; the [`query`] names the model
+//! - [`review`]: closes connections whose callers have lost their access
+//! - [`outbox`]: frames for the caller
+//! - [`assembly`]: counts buffered bytes of messages on either side
 
 pub mod assembly;
 pub mod handshake;

@@ -1,4 +1,4 @@
-//! Frames that a socket's front is to send, in order. Those who fill it wait while the caller reads slower than they write.
+//! Frames for a socket's front, in order. Writers wait while the caller reads more slowly than they write.
 
 use crate::exchange::{Wake, HIGH_WATER_BYTES};
 use parking_lot::Mutex;
@@ -6,19 +6,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// Frames that a front gets at once.
+/// The maximum number of frames that a front takes at once.
 const MAX_TAKE: usize = 64;
-/// Above this nothing is kept for a caller who does not read.
+/// The buffer limit for a caller that does not read.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The longest reason that a close frame can carry (RFC 6455, 5.5.1).
+/// The maximum length of the reason in a close frame (RFC 6455, 5.5.1).
 const MAX_REASON_BYTES: usize = 123;
 
-/// Frames that a front took at once.
+/// Frames that a front has taken.
 #[derive(Debug, Default)]
 pub struct Drawn {
     pub frames: Vec<String>,
-    /// The socket is to be closed like this after these frames.
+    /// The socket must be closed like this after these frames.
     pub close: Option<Close>,
 }
 
@@ -26,7 +26,7 @@ pub struct Drawn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Close {
     pub code: u16,
-    /// A sentence, or nothing; never longer than a close frame can carry.
+    /// A sentence or nothing, never longer than a close frame allows.
     pub reason: String,
 }
 
@@ -40,14 +40,14 @@ impl Close {
     }
 }
 
-/// Where the handshake with the caller has got to.
+/// The state of the handshake with the caller.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
-    /// Waits for the other side of the conversation.
+    /// The handshake waits for the provider.
     Pending,
     #[default]
     Accepted,
-    /// The caller gets an HTTP answer in place of a socket.
+    /// The caller receives an HTTP response instead of a WebSocket.
     Refused,
 }
 
@@ -60,7 +60,7 @@ struct State {
     front_waits: bool,
 }
 
-/// Frames that wait for the front to send them, bounded in bytes.
+/// Frames that wait to be sent by the front, limited in bytes.
 #[derive(Debug)]
 pub struct Outbox {
     id: u64,
@@ -74,21 +74,21 @@ impl Outbox {
         Arc::new(Self { id, wake, state: Mutex::default(), read: Notify::new() })
     }
 
-    /// One whose handshake waits until it is accepted or refused.
+    /// Creates an outbox whose handshake waits until it is accepted or refused.
     pub fn pending(id: u64, wake: Arc<dyn Wake>) -> Arc<Self> {
         let outbox = Self::new(id, wake);
         outbox.state.lock().handshake = Handshake::Pending;
         outbox
     }
 
-    /// Where the handshake has got to. While it is pending the front will be woken.
+    /// Returns the state of the handshake. While it is pending, the front is woken on a change.
     pub fn handshake(&self) -> Handshake {
         let mut state = self.state.lock();
         state.front_waits |= state.handshake == Handshake::Pending;
         state.handshake
     }
 
-    /// Decides a pending handshake; one that is decided stays as it is. Answers whether it was pending.
+    /// Decides a pending handshake. A decided one does not change. Returns whether it was pending.
     pub fn decide(&self, handshake: Handshake) -> bool {
         let mut state = self.state.lock();
         let was_pending = state.handshake == Handshake::Pending;
@@ -103,7 +103,7 @@ impl Outbox {
         self.id
     }
 
-    /// Takes the frames that are ready. `None`: nothing yet; the front will be woken.
+    /// Takes the frames that are ready. `None` means that there are none yet and the front will be woken.
     pub fn take(&self) -> Option<Drawn> {
         let mut state = self.state.lock();
         if state.frames.is_empty() && state.close.is_none() {
@@ -119,7 +119,7 @@ impl Outbox {
         Some(Drawn { frames, close })
     }
 
-    /// A frame more. A caller who lets too many lie is sent away (RFC 6455, 7.4.1: 1008).
+    /// Adds a frame. The connection of a caller with too many unread frames is closed (RFC 6455, 7.4.1: 1008).
     pub fn push(&self, frame: String) {
         let mut state = self.state.lock();
         if state.close.is_some() {
@@ -136,7 +136,7 @@ impl Outbox {
         self.wake_front(state);
     }
 
-    /// Nothing more is sent; the front closes the socket. A close that was set before stays.
+    /// Ends the outbox, and the front closes the socket. An earlier close code is kept.
     pub fn close(&self, code: u16, reason: &str) {
         let mut state = self.state.lock();
         state.close.get_or_insert_with(|| Close::new(code, reason));
@@ -159,11 +159,11 @@ impl Outbox {
         }
     }
 
-    /// Ends once the socket is to be closed.
+    /// Completes when the socket is to be closed.
     pub async fn closed(&self) {
         loop {
             let mut read = std::pin::pin!(self.read.notified());
-            // Registered before the look, so that a close in between is not missed.
+            // Registers before the check, so that a close in between is not missed.
             read.as_mut().enable();
             if self.is_closed() {
                 return;

@@ -1,4 +1,4 @@
-//! A provider's side of a conversation over a WebSocket (RFC 6455): messages in, messages out, each within its bounds.
+//! The provider's side of a WebSocket conversation (RFC 6455): messages in both directions, with size and time limits.
 
 use crate::shared::Shared;
 use crate::socket::assembly::{Assembly, CountedStream};
@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{self, Bytes, Message, Utf8Bytes};
 use tokio_tungstenite::WebSocketStream;
 
-/// The largest message that a provider may send.
+/// The maximum size of a provider's message.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 const WRITE_DEADLINE: Duration = Duration::from_secs(30);
@@ -23,36 +23,36 @@ const NO_CODE: u16 = 1005;
 const NOT_TEXT: u16 = 1007;
 const TOO_BIG: u16 = 1009;
 
-/// The connection with a provider.
+/// The connection to the provider.
 #[derive(Debug)]
 pub struct ProviderSocket {
     frames: WebSocketStream<CountedStream<Socket>>,
     assembly: Arc<Assembly>,
 }
 
-/// A message of the provider's.
+/// A message from the provider.
 #[derive(Debug)]
 pub enum ProviderMessage {
     Text(Utf8Bytes),
     /// The provider closes the conversation with this code.
     Close(u16),
-    /// Nothing of the conversation: pings, which are answered on the way, pongs, and binary messages.
+    /// Not part of the conversation: pings, which are answered automatically, pongs, and binary messages.
     Other,
 }
 
 /// Why nothing more can be read.
 #[derive(Debug, Clone, Copy)]
 pub enum ReadFault {
-    /// The provider breaks the protocol; the code says how.
+    /// The provider violates the protocol; the code says how.
     Protocol(u16),
-    /// The message that is coming has no room among the bodies that are held.
+    /// The incoming message exceeds the limit of buffered bodies.
     NoRoom,
-    /// The connection has ended without a close.
+    /// The connection ended without a close frame.
     Cut,
 }
 
 impl ProviderSocket {
-    /// `early`: what was read behind the head of the handshake.
+    /// `early` contains bytes received after the head of the handshake.
     pub async fn new(shared: &Arc<Shared>, stream: Socket, early: Vec<u8>) -> Self {
         let mut config = WebSocketConfig::default();
         config.read_buffer_size = READ_BUFFER_BYTES;
@@ -64,12 +64,12 @@ impl ProviderSocket {
         Self { frames, assembly }
     }
 
-    /// The next message. Dropped before it is there, nothing is lost.
+    /// Returns the next message. Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<ProviderMessage, ReadFault> {
         let Some(message) = self.frames.next().await else { return Err(ReadFault::Cut) };
         let message = message.map_err(|error| self.fault_of(&error))?;
         if matches!(message, Message::Text(_) | Message::Binary(_)) {
-            // What came behind it in the same read is of the next, and less than one read.
+            // Remaining bytes of the same read belong to the next message, and are fewer than one read.
             let _fits = self.assembly.set(0);
         }
         Ok(match message {
@@ -90,7 +90,7 @@ impl ProviderSocket {
         }
     }
 
-    /// Bytes of a message that has not come whole: a provider that sends a large one is not silent.
+    /// The number of bytes of an incomplete message. A provider that is sending a large message is not silent.
     pub fn held_bytes(&self) -> usize {
         self.assembly.held_bytes()
     }
@@ -103,7 +103,7 @@ impl ProviderSocket {
         self.send(Message::Ping(Bytes::new())).await
     }
 
-    /// Says why the conversation ends. The provider may no longer hear it.
+    /// Sends the reason for the end of the conversation. The provider may no longer receive it.
     pub async fn close(&mut self, code: u16) {
         let frame = CloseFrame { code: CloseCode::from(code), reason: Utf8Bytes::default() };
         let _sent = self.send(Message::Close(Some(frame))).await;

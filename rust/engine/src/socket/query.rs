@@ -1,9 +1,9 @@
-//! The query of `/v1/realtime?model=...`: the model that it names, and the text of a name for a provider's query.
+//! The query of `/v1/realtime?model=...`: reads the model, and encodes a name for a provider's query.
 
 use fairlead_core::{Error, ErrorKind};
 use std::fmt::Write as _;
 
-/// The model that the query names, exactly once.
+/// Returns the model in the query, which must occur exactly once.
 pub fn model_of(query: &[u8]) -> Result<String, Error> {
     let missing = || {
         Error::client(ErrorKind::InvalidRequest, "`model` is required: ask for `/v1/realtime?model=...`.")
@@ -26,7 +26,7 @@ pub fn model_of(query: &[u8]) -> Result<String, Error> {
     decode(found.ok_or_else(missing)?).ok_or_else(missing)
 }
 
-/// The text of a value of a query; `None` where its escapes are not UTF-8.
+/// Decodes a value of a query; `None` if its escapes are not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -43,14 +43,14 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A text with everything escaped that a value of a query may not hold.
+/// Escapes all characters that are not allowed in a value of a query.
 pub fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _written = write!(out, "%{byte:02X}");
         }
     }

@@ -1,8 +1,8 @@
-//! `/v1/realtime`: a conversation in events over a WebSocket, passed through to the provider whose model is asked for.
+//! `/v1/realtime`: a conversation of events over a WebSocket, relayed to the provider of the requested model.
 //!
-//! The caller's connection passes the gate, then waits: its handshake is accepted once a provider has accepted ours. Until then
-//! another connection may be tried, and a refusal is an HTTP answer. From then on the [`Session`] passes events. The whole
-//! conversation is one record.
+//! The caller's connection is admitted and then waits: its handshake is accepted once a provider has accepted ours.
+//! Until then another connection may be tried, and a refusal is an HTTP response. Afterwards the [`Session`] relays
+//! events. The whole conversation is one record.
 
 use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint};
@@ -30,13 +30,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// The most bytes that a caller may send ahead of the provider's reading.
+/// The maximum number of bytes from the caller that the provider has not read.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
-/// A conversation under way. Dropped, it ends.
+/// A conversation in progress. Dropping it ends the conversation.
 #[derive(Debug)]
 pub struct Realtime {
-    /// Has the answer of a handshake that is refused.
+    /// Has the response of a refused handshake.
     exchange: Arc<Exchange>,
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
@@ -50,20 +50,20 @@ struct Conversation {
     caller: CallerSide,
     exchange: Arc<Exchange>,
     model: String,
-    /// Not made yet where the shared store is to be asked for room first.
+    /// `None` if the shared store must be asked for capacity first.
     choice: Option<Choice>,
     _permits: (GaugePermit, GaugePermit),
 }
 
 impl Realtime {
-    /// Opens one for a head that has passed the gate. A refusal is settled here.
+    /// Opens a conversation for an admitted head. A refusal is settled here.
     pub fn open(shared: &Arc<Shared>, whole: Whole, query: &[u8], wake: Arc<dyn Wake>) -> Result<Self, Error> {
         let Whole { exchange, admission, in_flight, .. } = whole;
         let id = exchange.id();
         let mut settlement = Settlement::open(shared, &exchange, admission, 0);
         let choice = model_of(query).and_then(|model| match choose(shared, &mut settlement, &model) {
             Ok(choice) => Ok((model, Some(choice))),
-            // The conversation asks the shared store, since this call must not wait.
+            // The conversation's task asks the shared store, because this function must not wait.
             Err(fault) if is_of_store(shared, &fault) => Ok((model, None)),
             Err(fault) => Err(fault),
         });
@@ -93,7 +93,7 @@ impl Realtime {
         };
         let permits = (in_flight, slot);
         let conversation = Conversation { caller, exchange: Arc::clone(&exchange), model, choice, _permits: permits };
-        // It ends when either side leaves; its settlement tells how, also when it is dropped.
+        // The task ends when either side leaves. Its settlement records the outcome, also when it is dropped.
         drop(runtime.spawn(conversation.run(settlement)));
         let (shared, assembly) = (Arc::clone(shared), Assembly::new(shared));
         Ok(Self { exchange, outbox, shared, texts: sender, waiting_bytes, assembly })
@@ -135,7 +135,7 @@ impl FrameConnection for Realtime {
             self.shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
             return self.outbox.close(TRY_AGAIN_LATER, "There is no room for another event.");
         };
-        // After the end nobody hears it.
+        // Nobody receives the text after the end.
         let _unheard = self.texts.send((text.to_owned(), permit));
     }
 
@@ -154,7 +154,7 @@ impl Drop for Realtime {
     }
 }
 
-/// Whether a refusal is for want of what the shared store can tell.
+/// Whether a request was refused because the shared store has not replied yet.
 fn is_of_store(shared: &Shared, fault: &Error) -> bool {
     fault.kind == ErrorKind::LimitsUnknown && shared.leases.as_ref().is_some_and(|leases| !leases.terms.is_lost())
 }
@@ -162,7 +162,7 @@ fn is_of_store(shared: &Shared, fault: &Error) -> bool {
 fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<Choice, Error> {
     let live = shared.live.load_full();
     let mut parsed = admit_model(&live, settlement, named::of_form(model, true, 1)?)?;
-    // Nobody says beforehand how long the first answer may be.
+    // The length of the first response is unknown.
     parsed.max_output_tokens = None;
     settlement.model = Some(parsed.model.clone());
     settlement.stream = true;
@@ -170,9 +170,9 @@ fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<C
 }
 
 impl Conversation {
-    /// Tries one target after another until one takes the conversation.
+    /// Tries the targets in order until one accepts the conversation.
     ///
-    /// The loop is not that of [`crate::call::attempt`]: nothing is learnt for later choices from how long a conversation lasts.
+    /// This loop differs from [`crate::call::attempt`]: the duration of a conversation does not affect later choices.
     // Long: one loop over targets, each with its slot, handshake and end.
     async fn run(mut self, mut settlement: Settlement) {
         limits::throttle(&settlement).await;
@@ -186,7 +186,7 @@ impl Conversation {
         };
         let (mut last, mut queued) = (None, Duration::ZERO);
         for (at, target) in choice.targets.clone().iter().enumerate() {
-            // Tokens are counted as the provider tells of them, answer by answer.
+            // The provider reports tokens with each response, so none are estimated here.
             let slot = match slot::acquire(&shared, target, &choice.entrant(at, 0), &mut queued).await {
                 Ok(slot) => slot,
                 Err(busy) if busy.error.kind == ErrorKind::AccountsBusy => {
@@ -228,7 +228,7 @@ impl Conversation {
                 Err(error) => {
                     let may_go_on = match error.kind {
                         ErrorKind::Draining => false,
-                        // The targets of a combo are other models, which may converse.
+                        // The other targets of a combo have different models, which may support conversations.
                         ErrorKind::InvalidRequest => choice.combo.is_some(),
                         _ => true,
                     };
@@ -252,7 +252,7 @@ impl Conversation {
         }
     }
 
-    /// Refuses the caller's handshake: no provider takes the conversation.
+    /// Refuses the caller's handshake after no provider accepted the conversation.
     fn end_unserved(self, mut settlement: Settlement, outcome: Outcome, error: &Error) {
         let shared = &self.caller.shared;
         let admission = &settlement.admission;

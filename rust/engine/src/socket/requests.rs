@@ -6,8 +6,8 @@
 //!          response.completed | response.error | response.cancelled   pong   protocol.error
 //! ```
 //!
-//! A payload is the body of a chat completion and lives as one: it passes the gate as the caller whose connection this is,
-//! whose standing is looked up again for each. The front, whichever it is, hands over texts and sends what the outbox holds.
+//! A payload is the body of a chat completion and is handled as one. It is admitted for the caller of the connection,
+//! whose access is checked again for each request. Every front passes texts in and sends what the outbox contains.
 
 use crate::call::admit;
 use crate::clock;
@@ -36,47 +36,48 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Requests of one connection at once.
+/// The maximum number of concurrent requests of one connection.
 const MAX_REQUESTS: usize = 32;
 const MAX_ID_CHARS: usize = 128;
-/// A JSON answer that is handed over in one frame.
+/// The maximum size of a JSON response in one frame.
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024 - 4096;
 const PATH: &str = "/v1/chat/completions";
 
-/// A connection that carries frames, as a front sees it.
+/// A connection that carries frames, as a front uses it.
 pub trait FrameConnection: Send + Sync + std::fmt::Debug {
     fn id(&self) -> u64;
 
-    /// Where the handshake has got to. While it is pending the front will be woken, and sends nothing to the caller.
+    /// Returns the state of the handshake. While it is pending, the front sends nothing to the caller and is woken on a
+    /// change.
     fn handshake(&self) -> Handshake {
         Handshake::Accepted
     }
 
-    /// The exchange that has the answer of a handshake that was refused.
+    /// The exchange with the response to a refused handshake.
     fn refusal(&self) -> Option<Arc<Exchange>> {
         None
     }
 
-    /// Frames that are to be sent; `None`: nothing yet, and the front will be woken.
+    /// Takes frames to send. `None` means that there are none yet and the front will be woken.
     fn take(&self) -> Option<Drawn>;
 
-    /// Nothing is under way.
+    /// Whether no request is in progress.
     fn is_idle(&self) -> bool;
 
-    /// The connection is to be closed, after what is still to be sent.
+    /// Whether the connection must be closed after its remaining frames.
     fn is_closed(&self) -> bool;
 
-    /// A text came; `None` for what is no text.
+    /// Handles a received text; `None` for a message that is not text.
     fn receive(&self, text: Option<&str>);
 
-    /// The caller is gone.
+    /// Reports that the caller has left.
     fn close(&self);
 
-    /// Where a front that puts messages together counts what it holds of one.
+    /// The counter for incomplete messages, for a front that assembles messages.
     fn assembly(&self) -> Arc<Assembly>;
 }
 
-/// A connection under way. Dropped, everything that runs over it ends.
+/// An open connection. Dropping it ends all of its requests.
 #[derive(Debug)]
 pub struct RequestSocket {
     shared: Arc<Shared>,
@@ -86,7 +87,7 @@ pub struct RequestSocket {
     running: Running,
     assembly: Arc<Assembly>,
     opened: Instant,
-    /// Looks at the caller again while the connection lasts.
+    /// Checks the caller again while the connection lasts.
     review: Option<tokio::task::AbortHandle>,
     _in_flight: GaugePermit,
     _open: GaugePermit,
@@ -94,7 +95,7 @@ pub struct RequestSocket {
 
 type Running = Arc<Mutex<HashMap<String, Arc<Call>>>>;
 
-/// One request over it.
+/// One request over the connection.
 #[derive(Debug)]
 struct Call {
     exchange: Arc<Exchange>,
@@ -102,7 +103,7 @@ struct Call {
     is_cancelled: AtomicBool,
 }
 
-/// Rung by the request's own exchange.
+/// Notified by the request's exchange.
 #[derive(Debug, Default)]
 struct ExchangeWake(Notify);
 
@@ -123,7 +124,7 @@ struct Frame<'a> {
 }
 
 impl RequestSocket {
-    /// Opens one for a head that has passed the gate; an error when there are too many.
+    /// Opens a connection for an admitted head; an error if there are too many.
     pub fn open(shared: &Arc<Shared>, whole: Whole, wake: Arc<dyn Wake>) -> Result<Self, Error> {
         let Match::Found { route, .. } = routes::find("POST", PATH) else {
             return Err(Error::gateway(ErrorKind::Internal, "There is no chat route."));
@@ -143,7 +144,7 @@ impl RequestSocket {
             },
             opened,
         };
-        // The socket ends it when it is dropped.
+        // The socket aborts the task when it is dropped.
         let review = shared.runtime().map(|runtime| runtime.spawn(review::run(reviewed)).abort_handle());
         Ok(Self {
             shared: Arc::clone(shared),
@@ -200,22 +201,22 @@ impl RequestSocket {
         let Some(runtime) = self.shared.runtime() else { return };
         drop(runtime.spawn(admit::serve(&self.shared, Box::new(whole))));
         let (outbox, running) = (Arc::clone(&self.outbox), Arc::clone(&self.running));
-        // It ends with the request that it tells of, which ends at the latest with its timers.
+        // The task ends with its request, whose timers limit it.
         drop(runtime.spawn(async move {
             send_answer(&outbox, &id, &call).await;
             running.lock().remove(&id);
         }));
     }
 
-    /// Whether the caller may still use the connection: its key may have been revoked, its session ended or its address banned
-    /// since it was opened. An error ends the connection.
+    /// Checks whether the caller may still use the connection: its key may have been revoked, its session ended or its
+    /// address banned. An error ends the connection.
     fn check_caller(&self) -> Result<Principal, Error> {
         let Admission { standing, principal, .. } = &*self.admission;
         review::check_age(&self.shared, self.opened)?;
         standing.renew(&self.shared, self.admission.route, principal, clock::unix_ms())
     }
 
-    /// The gate again, for one request.
+    /// Admits one request.
     fn admit(&self, exchange: &Arc<Exchange>, principal: Principal, payload: &RawValue) -> Result<Whole, Error> {
         let (shared, of) = (&self.shared, &self.admission);
         if shared.drain.is_draining() {
@@ -346,7 +347,7 @@ enum WaitResult<T> {
     Cancelled,
 }
 
-/// Looks until there is something, or until the caller wants no more of it.
+/// Checks repeatedly until there is a result, or until the caller cancels the request.
 async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> WaitResult<T> {
     loop {
         if call.is_cancelled.load(Ordering::Acquire) {
@@ -360,7 +361,7 @@ async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> W
     }
 }
 
-/// Tells one answer, frame by frame.
+/// Sends one response, frame by frame.
 async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     let cancelled = || outbox.push(json!({"type": "response.cancelled", "id": id}).to_string());
     let WaitResult::Here(head) = wait(call, Exchange::take_head).await else { return cancelled() };
@@ -408,7 +409,7 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     outbox.push(json!({"type": "response.completed", "id": id, "status": status}).to_string());
 }
 
-/// How much of it ends between two characters.
+/// The length of the longest prefix that ends on a character boundary.
 fn whole_texts(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -423,7 +424,7 @@ fn refusal(id: &str, fault: &Error) -> String {
     json!({"type": "response.error", "id": id, "status": text.status, "error": error["error"]}).to_string()
 }
 
-/// The answer of `GET /v1/ws` to a request without a socket.
+/// The response of `GET /v1/ws` to a request without a WebSocket upgrade.
 pub fn describe(shared: &Shared, whole: &Whole) {
     let principal = &whole.admission.principal;
     let body = json!({

@@ -1,4 +1,5 @@
-//! Ends a connection of requests when its caller may not call any more, when it has reached its longest life, or with the drain.
+//! Closes a connection of requests when its caller loses access, when it reaches its maximum lifetime, or when the
+//! gateway drains.
 
 use crate::clock;
 use crate::gate::request::Admission;
@@ -12,20 +13,20 @@ use std::time::{Duration, Instant};
 /// Close codes (RFC 6455, section 7.4.1).
 pub const GOING_AWAY: u16 = 1001;
 pub const NOT_ALLOWED: u16 = 1008;
-/// How long requests that began before the end of the connection's life may take.
+/// The time limit for requests that started before the end of the connection's lifetime.
 const LAST_REQUESTS: Duration = Duration::from_secs(60);
 
-/// A connection as its review sees it.
+/// The data of a connection that its review needs.
 pub struct Reviewed {
     pub shared: Arc<Shared>,
     pub admission: Arc<Admission>,
     pub outbox: Arc<Outbox>,
-    /// Whether no request runs.
+    /// Whether no request is in progress.
     pub is_idle: Box<dyn Fn() -> bool + Send + Sync>,
     pub opened: Instant,
 }
 
-/// Looks at the caller every two seconds. It ends with the connection.
+/// Checks the caller every two seconds, until the connection ends.
 pub async fn run(reviewed: Reviewed) {
     let Reviewed { shared, admission, outbox, is_idle, opened } = reviewed;
     loop {
@@ -45,12 +46,12 @@ pub async fn run(reviewed: Reviewed) {
     }
 }
 
-/// The longest that a connection of frames lasts.
+/// The maximum lifetime of a connection of frames.
 pub fn longest(shared: &Shared) -> Duration {
     Duration::from_millis(shared.config.socket_life_ms)
 }
 
-/// An error once the connection has reached its longest life.
+/// Returns an error once the connection has reached its maximum lifetime.
 pub fn check_age(shared: &Shared, opened: Instant) -> Result<(), Error> {
     let longest = longest(shared);
     if opened.elapsed() < longest {
@@ -60,7 +61,7 @@ pub fn check_age(shared: &Shared, opened: Instant) -> Result<(), Error> {
     Err(Error::client(ErrorKind::RequestTimeout, message))
 }
 
-/// Until the end of its life; after that, the usual pause.
+/// The time left until the maximum lifetime; afterwards the usual interval.
 fn life_left(shared: &Shared, opened: Instant) -> Duration {
     match longest(shared).saturating_sub(opened.elapsed()) {
         Duration::ZERO => REVIEW_EVERY,

@@ -1,8 +1,9 @@
-//! A realtime conversation under way: events pass as they are, both ways, judged and counted as they come.
+//! A realtime conversation in progress. Events are relayed unchanged in both directions, and are checked and counted as
+//! they arrive.
 //!
-//! Usage of `response.done` counts under the key's limits as it comes, and the caller is checked again after each answer and every two
-//! seconds. Once its credential, its address or its rights would not pass the gate any more, or its key has no room for another
-//! answer, the conversation ends with an error event and the code 1008.
+//! The usage in `response.done` is charged to the key's limits immediately. The caller is checked again after each
+//! response and every two seconds. The conversation ends with an error event and the code 1008 if the caller's
+//! credential, address or permissions would no longer be admitted, or if its key has no capacity for another response.
 
 use crate::call::choose::admit_aliases;
 use crate::call::guardrails::EventGuard;
@@ -30,13 +31,13 @@ use tokio::time::MissedTickBehavior;
 /// Close codes (RFC 6455, section 7.4.1).
 const NORMAL: u16 = 1000;
 const FAILED: u16 = 1011;
-/// Close code of the registry of RFC 6455, section 11.7.
+/// A close code of the registry of RFC 6455, section 11.7.
 pub const TRY_AGAIN_LATER: u16 = 1013;
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// A provider that answers no ping for this long has left.
+/// A provider that answers no ping for this long counts as gone.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Texts of the caller that the provider has not been sent, each with its place among the bodies that are held.
+/// Texts of the caller that were not sent to the provider yet, each with its permit for buffered bytes.
 pub type CallerTexts = mpsc::UnboundedReceiver<(String, GaugePermit)>;
 
 /// The caller's side of a conversation.
@@ -60,7 +61,7 @@ impl CallerSide {
     }
 }
 
-/// How a conversation ended.
+/// The end of a conversation.
 #[derive(Debug)]
 pub struct SessionEnd {
     pub outcome: Outcome,
@@ -75,7 +76,7 @@ impl SessionEnd {
     }
 }
 
-/// The two who talk, and the room that the conversation takes at its connection.
+/// The two sides of a conversation, and its slot at the connection.
 #[derive(Debug)]
 pub struct Sides<'a> {
     pub caller: &'a mut CallerSide,
@@ -83,7 +84,7 @@ pub struct Sides<'a> {
     pub slot: &'a Slot,
 }
 
-/// A conversation between a caller and the provider that took it.
+/// A conversation between a caller and the provider that accepted it.
 #[derive(Debug)]
 pub struct Session<'a> {
     caller: &'a mut CallerSide,
@@ -92,9 +93,9 @@ pub struct Session<'a> {
     settlement: &'a mut Settlement,
     choice: &'a Choice,
     guard: EventGuard,
-    /// The provider sent something last.
+    /// When the provider last sent something.
     active: Instant,
-    /// Bytes of an unfinished message at the last ping.
+    /// The size of an incomplete message at the last ping.
     held_bytes: usize,
 }
 
@@ -105,7 +106,7 @@ impl<'a> Session<'a> {
         Self { caller, provider, slot, settlement, choice, guard, active: Instant::now(), held_bytes: 0 }
     }
 
-    /// Passes events until either side ends the conversation, or it may not go on.
+    /// Relays events until either side ends the conversation, or the caller loses access.
     pub async fn run(mut self) -> SessionEnd {
         let shared = Arc::clone(&self.caller.shared);
         let mut ping = tokio::time::interval(PING_EVERY);
@@ -145,13 +146,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The caller has left.
+    /// Ends the conversation after the caller has left.
     async fn leave(&mut self) -> SessionEnd {
         self.provider.close(NORMAL).await;
         SessionEnd::completed()
     }
 
-    /// Deals with what came from the provider. `Some`: the conversation ends with it.
+    /// Handles a message of the provider. Returns `Some` if it ends the conversation.
     async fn receive(&mut self, message: Result<ProviderMessage, ReadFault>) -> Option<SessionEnd> {
         let fault = match message {
             Ok(message) => {
@@ -185,7 +186,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Counts and judges one event of the provider and passes it on. `Some`: the conversation ends with it.
+    /// Counts, checks and relays one event of the provider. Returns `Some` if it ends the conversation.
     async fn pass_back(&mut self, text: String) -> Option<SessionEnd> {
         self.settlement.first_byte.get_or_insert_with(Instant::now);
         self.settlement.bytes_response += text.len() as u64;
@@ -213,21 +214,21 @@ impl<'a> Session<'a> {
         None
     }
 
-    /// Sends one text of the caller's to the provider. An error ends the conversation.
+    /// Sends one text of the caller to the provider. An error ends the conversation.
     async fn pass_on(&mut self, text: String) -> Result<(), SessionEnd> {
         self.caller.waiting_bytes.fetch_sub(text.len(), Ordering::AcqRel);
         self.settlement.bytes_request += text.len() as u64;
         match self.guard.admit(self.settlement, text) {
             Ok(text) => self.provider.send_text(text).await.map_err(|error| self.broken(error)),
             Err(fault) => {
-                // What a guardrail blocks is told and goes no further; the conversation goes on.
+                // The caller receives an error for a blocked event, which is not sent. The conversation continues.
                 self.caller.send_error(&fault);
                 Ok(())
             }
         }
     }
 
-    /// Asks for a sign of life. An error ends the conversation.
+    /// Sends a ping. An error ends the conversation.
     async fn ping(&mut self) -> Result<(), SessionEnd> {
         let held_bytes = self.provider.held_bytes();
         if held_bytes > std::mem::replace(&mut self.held_bytes, held_bytes) {
@@ -240,8 +241,8 @@ impl<'a> Session<'a> {
         self.provider.ping().await.map_err(|error| self.broken(error))
     }
 
-    /// Whether the caller may go on: its credential may have been revoked or its address banned since, its key restricted, out of its
-    /// hours, or without room for another answer.
+    /// Checks whether the conversation may continue. The caller's credential may have been revoked, its address banned,
+    /// or its key restricted, outside its hours or without capacity for another response.
     fn review(&mut self) -> Result<(), Error> {
         let shared = &self.caller.shared;
         let settlement = &mut *self.settlement;
@@ -261,7 +262,7 @@ impl<'a> Session<'a> {
         limits::renew(shared, settlement, &key)
     }
 
-    /// Ends what may not go on; it was served until now.
+    /// Ends a conversation that may not continue. It was served until now.
     async fn end(&mut self, error: Error) -> SessionEnd {
         self.caller.send_error(&error);
         self.provider.close(NORMAL).await;
@@ -274,7 +275,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The provider has closed the conversation.
+/// The end of a conversation that the provider closed.
 fn closed_by_provider(code: u16) -> SessionEnd {
     let is_orderly = matches!(code, 1000 | 1001 | 1005);
     let passed = if matches!(code, 1000..=1003 | 1007..=1011 | 3000..=4999) { code } else { 1000 };

@@ -1,5 +1,5 @@
-//! One attempt at one connection: from a leased connection to the head of the provider's answer. Says of every failure
-//! whether another attempt is safe.
+//! One attempt over one connection, from a leased connection to the head of the provider's response. Every failure
+//! states whether another attempt is safe.
 
 use crate::clock;
 use crate::observe::reason::MAX_NAME_BYTES;
@@ -18,19 +18,20 @@ use std::time::{Duration, Instant};
 
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 const SESSION: HeaderName = HeaderName::from_static("x-fairlead-session");
-/// The most bytes that are read of a provider's error answer.
+/// The maximum number of bytes read from a provider's error response.
 const MAX_ERROR_BYTES: usize = 256 * 1024;
 const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
-/// Another connection waits to be tried meanwhile.
+/// Short, because another connection can be tried instead.
 const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
-/// The body of a failure decides nothing: it is read for people, if it is there.
+/// The body of a failure does not affect the decision. It is only reported if it arrives in time.
 const FAILURE_BODY_DEADLINE: Duration = Duration::from_millis(250);
-/// The headers in which providers name a call, the most common first.
+/// The headers in which providers return a request id, the most common first.
 const REQUEST_IDS: [&str; 5] = ["x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "cf-ray"];
-/// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
+/// A later close is not attributed to the provider's idle timer: the provider may have processed the request, which
+/// costs money.
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
-/// A provider's error for the caller to see, with the connection's secrets masked.
+/// Builds the provider's error for the caller, with the connection's secrets masked.
 pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Target) -> Rejection {
     let message = if error.message.is_empty() {
         format!("The provider rejected the request ({}).", status.as_u16())
@@ -39,7 +40,7 @@ pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Targe
     };
     let reason = reason_of(&error);
     let mask = |text: Option<String>| text.map(|text| target.mask(&text));
-    // Clients know an overflow by OpenAI's code, whatever the provider calls it.
+    // Clients recognize a context overflow by OpenAI's code, whatever the provider's code is.
     let code = match reason {
         RejectionReason::Overflow => Some(ErrorKind::ContextTooLong.code().to_owned()),
         _ => mask(error.code),
@@ -55,7 +56,8 @@ pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Targe
     }
 }
 
-/// A provider's error for the record, with the connection's secrets masked. `status`: of its answer's head.
+/// Builds the provider's error for the record, with the connection's secrets masked. `status` is that of the response
+/// head.
 pub(crate) fn provider_error(status: u16, error: &UpstreamError, target: &Target) -> ProviderError {
     let mask = |text: &Option<String>| text.as_deref().map(|text| target.mask(text));
     let kind = mask(&error.kind).or_else(|| error.status.as_deref().map(|text| target.mask(text)));
@@ -68,7 +70,7 @@ fn request_id_of(response: &Response<Incoming>) -> Option<String> {
     Some(id.chars().take(MAX_NAME_BYTES).collect())
 }
 
-/// The body of a request: in memory, or a form that may lie on disk.
+/// The body of a request: in memory, or a form that may be stored on disk.
 #[derive(Debug, Clone, Copy)]
 pub enum Contents<'a> {
     Json(&'a Pieces),
@@ -88,22 +90,22 @@ impl Contents<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a> {
     pub uri: &'a Uri,
-    /// As the provider knows it.
+    /// The provider's name for the model.
     pub model: &'a str,
-    /// `anthropic-beta` as the caller sent it, for providers of that dialect.
+    /// The caller's `anthropic-beta` header, for providers of that dialect.
     pub betas: Option<&'a HeaderValue>,
-    /// The caller with the session that it named (`Admission::session`), for providers that are told.
+    /// The caller and its session (`Admission::session`), for providers that receive the session.
     pub session: Option<&'a HeaderValue>,
     pub body: Contents<'a>,
-    /// A stream is asked for.
+    /// Whether a stream is requested.
     pub is_stream: bool,
 }
 
-/// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
-/// answer is replaced by a fresh one, once.
+/// Sends the request over a pooled or a new connection. If a pooled connection turns out to be closed before the first
+/// byte of a response, a new connection replaces it once.
 ///
-/// Every call of a provider goes through here: the permit to begin, and what its head says of the connection, are seen to. A
-/// refused access token is not used again.
+/// Every call to a provider goes through this function. It acquires the half-open permit and reads limits from the
+/// response head. An access token that the provider rejected is not used again.
 pub async fn send(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, AttemptFailure> {
     let permit = half_open::acquire(target, request.model).await?;
     let outcome = dial(pool, target, request).await;
@@ -169,7 +171,7 @@ async fn send_over(
     judge(response, target, started_ms).await
 }
 
-/// The headers that prove a request. Amazon's signature is over a body in memory.
+/// Returns the headers that authenticate a request. Amazon's signature covers the body and needs it in memory.
 pub async fn prove(
     pool: &Pool,
     target: &Target,
@@ -188,7 +190,8 @@ pub async fn prove(
     }
 }
 
-/// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
+/// `may_be_idle_close`: the connection was pooled, and it was closed so soon that the provider's idle timer may be the
+/// cause.
 fn broken(fault: &Fault, may_be_idle_close: bool) -> AttemptFailure {
     let retry = match fault {
         Fault::NothingSent => {
@@ -208,7 +211,7 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> AttemptFailure {
     upstream(ErrorKind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
 }
 
-/// Passes a success (2xx) on; every other status becomes a failure with its class.
+/// Returns a successful response (2xx) and turns every other status into a failure.
 async fn judge(
     response: Response<Incoming>,
     target: &Target,
@@ -217,7 +220,7 @@ async fn judge(
     let status = response.status();
     if status.is_success() {
         if is_coded(&response) {
-            // We ask for none; decoding what we did not ask for is how small answers become large ones.
+            // The request accepts no content coding. Decoding an unrequested coding would allow decompression bombs.
             let message = "The provider sent a coded answer that was not asked for.";
             return Err(upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message).into());
         }
@@ -232,14 +235,14 @@ async fn judge(
         ProviderError { request_id: request_id.map(|id| target.mask(&id)), ..report }
     };
     if matches!(code, 401..=403 | 429) {
-        // A refusal says in its body whether it is for now or for good.
+        // The body of a refusal shows whether it is temporary or permanent.
         let refusal = read_error(response, REFUSAL_BODY_DEADLINE).await;
         target.observe_refusal(code, refusal.code.as_deref().or(refusal.kind.as_deref()), &refusal.message, started_ms);
         if matches!(code, 401 | 403) {
             target.hot.access_token.forget();
         }
         failure.error = failure.error.with_provider_error(report(&refusal));
-        // Google says in the body when to come back.
+        // Google puts the retry delay into the body.
         let told_ms = refusal.retry_ms.filter(|_| code == 429).map(|hint_ms| hint_ms.get().min(longest_ms));
         let hint_ms = failure.hint_ms.or(told_ms);
         return Err(AttemptFailure { hint_ms, ..failure });
@@ -256,7 +259,8 @@ async fn judge(
     Err(failure)
 }
 
-/// A rejected request; `failure` is what its status says. Where it is the credential that is refused, the connection is to blame, as with a 401.
+/// Handles a rejected request; `failure` is derived from its status. If the credential was rejected, the connection is
+/// to blame, as with a 401.
 fn rejected(
     status: StatusCode,
     refusal: UpstreamError,
@@ -272,20 +276,20 @@ fn rejected(
     }
     target.observe_refusal(code, refusal.code.as_deref(), &refusal.message, started_ms);
     if reason == RejectionReason::Access {
-        // Another account of the provider may be allowed what this one is not.
+        // Another account at the provider may have the permission that this one lacks.
         failure.error.retry = Retry::Elsewhere;
     }
     AttemptFailure { rejection: Some(Box::new(rejection(status, refusal, target))), ..failure }
 }
 
-/// The credential is refused, with the status of a bad request.
+/// The failure of a credential that the provider rejected with the status of a bad request.
 fn refused(code: u16) -> AttemptFailure {
     let message = format!("The provider refused the connection's credential ({code}).");
     upstream(ErrorKind::UpstreamAuth, Retry::Elsewhere, message).with_upstream_status(code).into()
 }
 
-/// The class of a status that is no success. Only a rejected request blames no connection. `hint_ms`: how long the provider asks
-/// to be left alone, which counts for limits and overload.
+/// Classifies an unsuccessful status. Only a rejected request does not blame the connection. `hint_ms` is the retry
+/// delay that the provider asked for; it applies to limits and overload.
 fn failure_of(code: u16, hint_ms: Option<u64>) -> AttemptFailure {
     let (kind, message) = match code {
         429 => (ErrorKind::UpstreamRateLimited, "The provider limits this connection.".into()),
@@ -316,7 +320,7 @@ fn is_coded(response: &Response<Incoming>) -> bool {
     coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// `retry-after-ms` is more exact than `Retry-After`, so it wins.
+/// Reads the retry delay. `retry-after-ms` is more precise than `Retry-After`, so it takes precedence.
 fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
     let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     text("retry-after-ms")
@@ -325,7 +329,7 @@ fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
         .or_else(|| parse_retry_after(text("retry-after")?, clock::unix_ms() / 1_000))
 }
 
-/// Reads a provider's error, within bounds; empty where it cannot be read.
+/// Reads a provider's error within a size and time limit. Returns an empty error if the body cannot be read.
 async fn read_error(response: Response<Incoming>, deadline: Duration) -> UpstreamError {
     if is_coded(&response) {
         return UpstreamError::default();
@@ -335,7 +339,7 @@ async fn read_error(response: Response<Incoming>, deadline: Duration) -> Upstrea
     let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
     let Ok(Ok(collected)) = tokio::time::timeout(deadline, body).await else { return UpstreamError::default() };
     let body = collected.to_bytes();
-    // Proxies before a provider say in plain text what is wrong with it.
+    // Proxies in front of a provider report errors as plain text.
     let text = || is_text.then(|| UpstreamError::of_text(&String::from_utf8_lossy(&body)));
     error_fields(&body).or_else(text).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Credentials that are made anew: Amazon's signature for each request, Google's access token for an hour. What never
-//! changes stands among the target's headers and costs nothing here.
+//! Credentials that are computed at request time: Amazon's signature for each request, and Google's access token for
+//! each hour. Fixed credentials are part of the target's headers and cost nothing here.
 
 use crate::clock;
 use crate::upstream::connector::Origin;
@@ -16,19 +16,19 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Headers that go with one request.
+/// Headers of one request.
 pub type Headers = SmallVec<[(HeaderName, HeaderValue); 3]>;
 
-/// A token is replaced while it still counts, so that no request waits for the clock of two machines to agree.
+/// A token is replaced before it expires, so that small clock differences do not cause failures.
 const RENEW_BEFORE_MS: u64 = 120_000;
-/// Google's tokens count for an hour; one that says longer is not believed.
+/// Google's tokens are valid for an hour. A longer lifetime in the response is capped.
 const LONGEST_S: u64 = 3_600;
 const EXCHANGE_DEADLINE: Duration = Duration::from_secs(10);
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// RFC 7523, section 2.1, in form encoding.
+/// RFC 7523, section 2.1, form-encoded.
 const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 
-/// Why a connection cannot be used. It is left out of the choice and logged; the others work on.
+/// The reason why a connection cannot be used. The connection is logged and excluded; the others continue to work.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     #[error("its base URL is not an http or https URL with a host")]
@@ -41,7 +41,7 @@ pub enum Unusable {
     ServiceAccount,
 }
 
-/// How a connection proves itself beyond its fixed headers.
+/// How requests over a connection are authenticated, apart from its fixed headers.
 #[derive(Debug, Clone)]
 pub enum Proof {
     Fixed,
@@ -49,7 +49,7 @@ pub enum Proof {
     Google(Box<Google>),
 }
 
-/// A service account and where its tokens come from.
+/// A service account and its token endpoint.
 #[derive(Debug, Clone)]
 pub struct Google {
     account: ServiceAccount,
@@ -58,11 +58,11 @@ pub struct Google {
     host: HeaderValue,
 }
 
-/// The token in use. It outlives a snapshot while the connection's credential stays.
+/// The current access token. It survives a new snapshot as long as the connection's credential is unchanged.
 #[derive(Debug, Default)]
 pub struct AccessToken {
     current: parking_lot::Mutex<Option<Token>>,
-    /// One exchange at a time: whoever comes meanwhile waits for its token.
+    /// Allows one exchange at a time. Concurrent requests wait for its token.
     exchange: tokio::sync::Mutex<()>,
 }
 
@@ -98,7 +98,7 @@ impl Proof {
         }
     }
 
-    /// This proof with its own calls sent through a proxy.
+    /// Returns a copy whose token requests go through a proxy.
     #[must_use]
     pub fn through(&self, proxy: Option<&Arc<Proxy>>) -> Self {
         match self {
@@ -110,7 +110,7 @@ impl Proof {
         }
     }
 
-    /// Secrets that are masked wherever the provider echoes them.
+    /// Secrets that are masked if the provider echoes them.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let (keys, account) = match self {
             Self::Fixed => (None, None),
@@ -120,7 +120,7 @@ impl Proof {
         keys.into_iter().flat_map(Keys::secrets).chain(account)
     }
 
-    /// The headers that prove one request.
+    /// Returns the headers that authenticate one request.
     pub async fn headers(&self, pool: &Pool, token: &AccessToken, uri: &Uri, body: &Pieces) -> Result<Headers, Error> {
         match self {
             Self::Fixed => Ok(Headers::new()),
@@ -159,14 +159,14 @@ impl Google {
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let origin = Arc::new(Origin::Tcp { host: authority.host().into(), port, tls, proxy: None });
         let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unusable::ServiceAccount)?;
-        // A key that signs nothing is told now, not at the first request.
+        // A key that cannot sign is reported now, not at the first request.
         account.assertion(0).map_err(|_| Unusable::ServiceAccount)?;
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let uri = path.parse().map_err(|_| Unusable::ServiceAccount)?;
         Ok(Self { account, origin, uri, host })
     }
 
-    /// Exchanges an assertion for a token.
+    /// Exchanges an assertion for an access token.
     async fn exchange(&self, pool: &Pool) -> Result<Token, Error> {
         let asked_ms = clock::monotonic_ms();
         let assertion = self.account.assertion(clock::unix_s()).map_err(|error| {
@@ -199,14 +199,14 @@ impl Google {
             .map_err(|_| refused("its answer is no token"))?;
         value.set_sensitive(true);
         let lifetime_ms = granted.expires_in.min(LONGEST_S) * 1_000;
-        // A token that is too short-lived to be renewed early serves half of its life.
+        // A short-lived token is renewed after half of its lifetime.
         let renew_at_ms = asked_ms + lifetime_ms.saturating_sub(RENEW_BEFORE_MS.min(lifetime_ms / 2));
         Ok(Token { value, renew_at_ms })
     }
 }
 
 impl AccessToken {
-    /// A token that still counts. All who need a new one at once wait for one exchange.
+    /// Returns a valid token. Concurrent callers share one exchange.
     async fn get(&self, pool: &Pool, google: &Google) -> Result<HeaderValue, Error> {
         if let Some(value) = self.fresh() {
             return Ok(value);
@@ -230,13 +230,13 @@ impl AccessToken {
         current.as_ref().filter(|token| clock::monotonic_ms() < token.renew_at_ms).map(|token| token.value.clone())
     }
 
-    /// The provider refused the token: the next request asks for another.
+    /// Discards a token that the provider rejected. The next request obtains a new one.
     pub fn forget(&self) {
         *self.current.lock() = None;
     }
 }
 
-/// Nothing reached the provider itself, so another connection may be tried.
+/// The provider itself received nothing, so another connection may be tried.
 fn refused(reason: &str) -> Error {
     let message = format!("The token service of the connection's service account gave no token: {reason}.");
     Error::upstream(ErrorKind::UpstreamAuth, Retry::NothingSent, message)

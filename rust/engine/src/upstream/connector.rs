@@ -1,5 +1,6 @@
-//! Dials a provider: resolve, hold every address against the egress policy, connect to the address that was checked,
-//! or to the proxy that the call must go through, TLS by the name. The one way out of the relay.
+//! Opens connections to providers: it resolves the name, checks every address against the egress policy, connects to a
+//! checked address or through the required proxy, and performs the TLS handshake for the name. All outgoing connections
+//! of the relay start here.
 
 use crate::upstream::proxy::{self, Proxy};
 use crate::upstream::resolver::Resolver;
@@ -23,10 +24,10 @@ const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(1);
 
 const FORBIDDEN: &str = "the address is one that the gateway never dials (link-local, metadata, multicast)";
 
-/// Where a connection goes: what a pool is keyed by.
+/// The destination of a connection, and the key of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// With a proxy, every connection goes through it.
+    /// If a proxy is set, every connection goes through it.
     Tcp {
         host: Box<str>,
         port: u16,
@@ -46,7 +47,7 @@ impl std::fmt::Display for Origin {
 }
 
 impl Origin {
-    /// The proxy that connections go through.
+    /// The proxy of the connections, if any.
     pub fn proxy(&self) -> Option<&Arc<Proxy>> {
         match self {
             Self::Tcp { proxy, .. } => proxy.as_ref(),
@@ -54,7 +55,7 @@ impl Origin {
         }
     }
 
-    /// This place, reached through a proxy, or directly.
+    /// Returns this origin with a different proxy, or without one.
     #[must_use]
     pub fn through(&self, proxy: Option<&Arc<Proxy>>) -> Self {
         match self {
@@ -65,7 +66,7 @@ impl Origin {
         }
     }
 
-    /// No connection stood within the connect timer.
+    /// The error when no connection was established within the connect timeout.
     pub fn late(&self, connect_ms: u64) -> Error {
         if let Some(proxy) = self.proxy() {
             proxy.rest();
@@ -84,7 +85,7 @@ pub enum Socket {
     Unix(UnixStream),
 }
 
-/// Dials; shared by all pools.
+/// Opens connections for all pools.
 pub struct Connector {
     tls: TlsConnector,
     resolver: Resolver,
@@ -97,8 +98,8 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Default for Connector {
-    /// Trusts the system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured), or Mozilla's set, which is
-    /// built in, where the system has none.
+    /// Trusts the system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` are supported), or the built-in set of
+    /// Mozilla if the system has none.
     fn default() -> Self {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -109,7 +110,7 @@ impl Default for Connector {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
             Ok(builder) => builder.with_root_certificates(roots).with_no_client_auth(),
-            // The provider is built with both protocol versions; only a broken build gets here.
+            // The TLS provider supports both protocol versions; only a broken build fails here.
             Err(error) => unreachable!("the TLS provider lacks the default versions: {error}"),
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -118,7 +119,7 @@ impl Default for Connector {
 }
 
 impl Connector {
-    /// Every failure is of the class "nothing sent".
+    /// Opens a connection. Every failure means that nothing was sent.
     pub async fn dial(&self, origin: &Origin) -> Result<Socket, Error> {
         Ok(match origin {
             Origin::Unix(path) => Socket::Unix(UnixStream::connect(path).await.map_err(|_| {
@@ -149,7 +150,7 @@ impl Connector {
         })
     }
 
-    /// A tunnel to the host, whose name the proxy resolves; an address is held against the policy here.
+    /// Opens a tunnel to the host. The proxy resolves names; a literal address is checked against the policy here.
     async fn connect_through(&self, proxy: &Proxy, host: &str, port: u16) -> Result<TcpStream, Error> {
         if let Some(refusal) = proxy.refusal() {
             return Err(refusal);
@@ -165,7 +166,7 @@ impl Connector {
         Ok(stream)
     }
 
-    /// Resolves once and dials only addresses that the policy allows, in the resolver's order.
+    /// Resolves the name once and tries only addresses that the policy allows, in the resolver's order.
     async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Error> {
         let addresses = match host.parse::<IpAddr>() {
             Ok(address) => vec![address],
@@ -183,7 +184,8 @@ impl Connector {
                 failure = refused(FORBIDDEN);
                 continue;
             }
-            // A dead address must not use up the time of those behind it; the last one has all that is left.
+            // An unreachable address must not use up the time of the next ones. The last address gets all remaining
+            // time.
             let patience = if left > 0 { NEXT_ADDRESS_AFTER } else { Duration::MAX };
             match tokio::time::timeout(patience, TcpStream::connect((address, port))).await {
                 Ok(Ok(stream)) => return Ok(stream),

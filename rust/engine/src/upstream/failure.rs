@@ -1,23 +1,22 @@
-//! Why an attempt at a provider failed, as every later step needs it: the caller's error, whether another attempt is safe, and
-//! who is to blame.
+//! A failed attempt: the error for the caller, whether another attempt is safe, and what is to blame.
 
 use fairlead_core::{Error, ErrorKind};
 use fairlead_dialect::{ErrorText, RejectionReason};
 use http::StatusCode;
 
-/// Why an attempt failed.
+/// A failed attempt.
 #[derive(Debug)]
 pub struct AttemptFailure {
     pub error: Error,
-    /// When the provider says to come back, milliseconds from now.
+    /// The retry delay that the provider asked for, in milliseconds.
     pub hint_ms: Option<u64>,
-    /// The provider refused the request itself: status and fields of its error, for the caller to see.
+    /// The provider rejected the request itself: the status and fields of its error, for the caller.
     pub rejection: Option<Box<Rejection>>,
-    /// The connection is to blame, and rests.
+    /// The connection is to blame and enters cooldown.
     pub blames_connection: bool,
 }
 
-/// A 4xx of the provider that is the caller's to mend.
+/// A 4xx response of the provider that the caller has to fix.
 #[derive(Debug)]
 pub struct Rejection {
     pub status: StatusCode,
@@ -31,8 +30,9 @@ pub struct Rejection {
 
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
-        // What a guardrail withholds was answered well, and what a proxy refused was never heard of. An answer with nothing in it
-        // may be what was asked for: no caller can make a connection rest for all others by asking for it.
+        // A response that a guardrail withheld was a success of the provider, and a proxy's failure never reached it.
+        // An empty response may be what the caller asked for, and no caller may put a connection into cooldown for all
+        // others by requesting it.
         let blames_connection = !matches!(
             error.kind,
             ErrorKind::GuardrailBlocked | ErrorKind::ProxyFailed | ErrorKind::EmptyAnswer | ErrorKind::AnswerRejected
@@ -41,13 +41,13 @@ impl From<Error> for AttemptFailure {
     }
 }
 
-/// A body that was kept for the provider cannot be had.
+/// The error for a stored upload that can no longer be read.
 pub(crate) fn unreadable() -> Error {
     Error::gateway(ErrorKind::StorageUnavailable, "The upload cannot be read again.").after_s(1)
 }
 
 impl Rejection {
-    /// The provider's own error, in the shape that every dialect of callers is told errors in.
+    /// The provider's error in the form that all dialects use to report errors.
     pub fn text(&self) -> ErrorText<'_> {
         ErrorText {
             status: self.status.as_u16(),

@@ -1,5 +1,5 @@
-//! The permit to begin an attempt, of a circuit that may be half open. After a provider's rest one caller finds out whether it is back while the others wait for what it
-//! finds out, so that five hundred do not all come at once.
+//! The permit to start an attempt when a circuit may be half open. After a provider's cooldown one request probes the
+//! provider while the others wait for the result, so that hundreds of requests do not arrive at once.
 
 use crate::clock;
 use crate::upstream::failure::AttemptFailure;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The right to ask a target, held from before an attempt until its provider has answered or failed.
+/// The permit to send a request to a target. It is held until the provider has responded or failed.
 #[derive(Debug)]
 pub struct Permit<'a> {
     target: &'a Target,
@@ -19,12 +19,13 @@ pub struct Permit<'a> {
     is_probe: bool,
 }
 
-/// Waits until an attempt at this model may begin. An error when what was waited for says that it may not: nothing was sent then.
+/// Waits until an attempt at this model may start. Returns an error if the probe's result forbids it; nothing was sent
+/// then.
 pub async fn acquire<'a>(target: &'a Target, model: &'a str) -> Result<Permit<'a>, AttemptFailure> {
     let mut until = None;
     loop {
         let mut turned = pin!(target.provider.turned.notified());
-        // Whatever turns from here on is heard.
+        // Subscribes before the check, so that no notification is missed.
         turned.as_mut().enable();
         let is_probe = match target.begin(model, clock::monotonic_ms()) {
             AttemptPermit::Free => false,
@@ -35,7 +36,7 @@ pub async fn acquire<'a>(target: &'a Target, model: &'a str) -> Result<Permit<'a
                 if tokio::time::timeout_at(until, turned).await.is_ok() {
                     continue;
                 }
-                // A slow answer is no refusal: who has waited so long goes.
+                // A slow probe is not a failure: after this wait the request is sent anyway.
                 false
             }
         };
@@ -44,7 +45,8 @@ pub async fn acquire<'a>(target: &'a Target, model: &'a str) -> Result<Permit<'a
 }
 
 impl Permit<'_> {
-    /// Learns what came of the attempt. A failure that is held against the connection keeps the probe until that is done.
+    /// Records the result of the attempt. If the connection is to blame, the probe stays reserved until the failure is
+    /// recorded.
     pub fn complete<T>(mut self, outcome: &Result<T, AttemptFailure>) {
         if !std::mem::take(&mut self.is_probe) {
             return;
@@ -56,7 +58,7 @@ impl Permit<'_> {
 }
 
 impl Drop for Permit<'_> {
-    /// The caller left, or the gateway ends.
+    /// Releases the probe if the caller left or the gateway is shutting down.
     fn drop(&mut self) {
         if self.is_probe {
             self.target.give_up_probe(self.model);
@@ -64,7 +66,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Up to a quarter longer, each another time.
+/// Adds a random delay of up to a quarter, so that waiting requests do not continue all at once.
 fn patience(wait_ms: u64) -> Duration {
     static TURN: AtomicU64 = AtomicU64::new(0);
     let spread_ms = mix(TURN.fetch_add(1, Ordering::Relaxed)) % (wait_ms / 4 + 1);

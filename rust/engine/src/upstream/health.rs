@@ -1,6 +1,6 @@
-//! Memory of a connection and of its provider: health, models that are locked out, quota windows, the breaker.
+//! The state of a connection and of its provider: health, model lockouts, quota windows and the circuit breaker.
 //!
-//! One lock for each connection and one for each provider, held for as long as it takes to look at a few numbers.
+//! Each connection and each provider has one lock, held only while a few numbers are read or written.
 
 use fairlead_core::strategy::QuotaWindow;
 use fairlead_core::{
@@ -13,33 +13,33 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use tokio::sync::Notify;
 
-/// Models of one connection that are remembered as locked out.
+/// The maximum number of locked-out models stored per connection.
 const MAX_LOCKOUTS: usize = 256;
 
-/// Memory of one connection: its health, models that are locked out, its quota windows.
+/// The state of one connection: its health, model lockouts and quota windows.
 #[derive(Debug, Default)]
 pub struct Condition {
     pub health: Health,
     pub last_error: Option<&'static str>,
     pub(super) lockouts: HashMap<Box<str>, Lockout>,
-    /// Models that the provider limited, each with a cooldown and a probe of its own.
+    /// Models that the provider rate-limits, each with a separate cooldown and probe.
     pub(super) limited: HashMap<Box<str>, Health>,
     pub(super) windows: SmallVec<[ObservedWindow; 4]>,
 }
 
-/// A window as it was last told of, with its reset on our clock.
+/// A quota window as last reported, with its reset on our clock.
 #[derive(Debug, Clone)]
 pub struct ObservedWindow {
     pub reading: WindowReading,
-    /// Monotonic; `None` where no reset was told.
+    /// Monotonic; `None` if no reset was reported.
     pub resets_at_ms: Option<u64>,
 }
 
-/// Memory of one provider, shared by all of its connections.
+/// The state of one provider, shared by all of its connections.
 #[derive(Debug, Default)]
 pub struct Provider {
     pub breaker: Mutex<Breaker>,
-    /// A probe of the provider or of one of its connections has come back.
+    /// Notified when a probe of the provider or of one of its connections has finished.
     pub turned: Notify,
 }
 
@@ -49,17 +49,17 @@ pub struct Locked {
     pub model: String,
     pub remaining_ms: u64,
     pub failures: u32,
-    /// The provider itself said until when.
+    /// The provider itself stated the end of the lockout.
     pub is_binding: bool,
 }
 
 impl Condition {
-    /// Windows whose reset has passed say nothing any more.
+    /// Quota windows whose reset has not passed yet.
     pub fn windows(&self, now_ms: u64) -> impl Iterator<Item = &ObservedWindow> {
         self.windows.iter().filter(move |window| window.resets_at_ms.is_none_or(|at_ms| now_ms < at_ms))
     }
 
-    /// Models that may not be tried now, or only when nothing else is left.
+    /// Models in lockout or cooldown.
     pub fn locked(&self, now_ms: u64) -> impl Iterator<Item = Locked> + use<'_> {
         let limited = self.limited.iter().filter_map(move |(model, health)| {
             let (remaining_ms, is_binding) = health.rest(now_ms)?;
@@ -96,8 +96,8 @@ impl Condition {
         work(self.lockouts.entry(model.into()).or_default());
     }
 
-    /// The provider limits the model for as long as `rests` and its hint say. Answers whether it limits another model of the
-    /// connection at the same time.
+    /// Starts the model's cooldown, with the length given by `rests` and the provider's hint. Returns whether another
+    /// model of the connection is in cooldown at the same time.
     pub fn limit(&mut self, model: &str, rests: &Rests, hint_ms: Option<u64>, now_ms: u64) -> bool {
         if self.limited.len() >= MAX_LOCKOUTS && !self.limited.contains_key(model) {
             self.limited.retain(|_, health| health.rest(now_ms).is_some());
@@ -109,7 +109,7 @@ impl Condition {
         self.limited.iter().any(|(other, health)| &**other != model && health.rest(now_ms).is_some())
     }
 
-    /// Carries out what an operator has had forgotten.
+    /// Applies an operator's reset.
     pub fn forget(&mut self, clear: &Clear) {
         match clear.model.as_deref() {
             None => {
@@ -130,14 +130,14 @@ impl Condition {
         }
     }
 
-    /// Takes over observations from before this worker began, or from another worker.
+    /// Applies observations from before this worker started, or from another worker.
     pub fn hold(&mut self, persisted: &PersistedState, now_ms: u64, now_unix_ms: u64) {
         match persisted.state.as_str() {
             "terminal" if self.health.terminal().is_none() => {
                 let reason = persisted.reason.as_deref().and_then(TerminalState::named);
                 self.health.end(reason.unwrap_or(TerminalState::Expired));
             }
-            // Who has heard of the provider itself knows better.
+            // A worker with its own observations of the provider has newer information.
             "quota-exhausted" if self.windows.is_empty() => {
                 let left_ms = persisted.until_ms.map_or(0, |until_ms| until_ms.saturating_sub(now_unix_ms));
                 if left_ms > 0 {
@@ -150,7 +150,7 @@ impl Condition {
 }
 
 impl Condition {
-    /// Forgets the observations of another worker, which hold no longer.
+    /// Discards another worker's observations that no longer apply.
     pub fn release(&mut self, quota: &QuotaThresholds, now_ms: u64) {
         if self.windows.is_empty() {
             self.health.observe_quota(&[], quota, now_ms);
@@ -158,7 +158,7 @@ impl Condition {
     }
 }
 
-/// Whether a provider runs on this machine or a private network.
+/// Whether a provider runs on this machine or in a private network.
 pub fn is_own_machine(host: &str) -> bool {
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_private() || address.is_link_local(),

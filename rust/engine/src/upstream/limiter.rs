@@ -1,8 +1,8 @@
-//! The limits of one connection, what they count, and the queue of those who wait for them: limits that the operator set, and rates
-//! that its provider told.
+//! The limits of one connection, their counters, and the queue of waiting requests. Limits are set by the operator or
+//! reported by the provider.
 //!
-//! Whoever waits is woken by a slot that is given back, by the time at which a rate has room, or by the one before. The lock is held
-//! for as long as it takes to look, never while anybody waits.
+//! A waiting request is woken when a slot is returned, when a rate has capacity again, or by the request ahead of it.
+//! The lock is never held while a request waits.
 
 use crate::clock;
 use crate::upstream::load::Load;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long a request waits where a combo has it wait and nobody says how long.
+/// How long a request waits if its combo lets it wait without a timeout.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The limits of one connection, what they count, and who waits for them.
+/// The limits of one connection, their counters and the queue of waiting requests.
 #[derive(Debug, Default)]
 pub struct Limiter {
-    /// Whether any limit is set, or any rate was told: connections without one lock nothing.
+    /// Whether any limit is set or any rate was reported. Connections without either take no lock.
     is_on: AtomicBool,
     state: Mutex<State>,
 }
@@ -36,17 +36,17 @@ struct State {
     queue: VecDeque<Arc<Notify>>,
 }
 
-/// How a connection with limits stands to a request that came now.
+/// The capacity that a connection with limits has for a new request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimiterRoom {
     pub max_concurrent: Option<u32>,
-    /// 0 to 1: what is left of the tightest rate.
+    /// The remaining share of the tightest rate, 0 to 1.
     pub rate_left: Option<f32>,
-    /// The request would be turned away.
+    /// The request would be rejected.
     pub is_shut: bool,
 }
 
-/// The room left under a connection's limits, and how many requests wait for it.
+/// The remaining capacity under a connection's limits, and the number of waiting requests.
 #[derive(Debug, Clone)]
 pub struct LimiterStats {
     pub queued: usize,
@@ -54,7 +54,7 @@ pub struct LimiterStats {
     pub rates: Vec<RateStats>,
 }
 
-/// A rate as its provider told it.
+/// A rate limit as its provider reported it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateStats {
     pub model: String,
@@ -62,43 +62,43 @@ pub struct RateStats {
     pub limit: u64,
     pub remaining: u64,
     pub per_minute: Option<u64>,
-    /// Until it is full again, and forgotten.
+    /// The time until the limit is fully available again and is discarded.
     pub full_in_ms: u64,
 }
 
-/// A request that asks a connection for room.
+/// A request that asks for capacity of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Entrant<'a> {
-    /// As the provider knows it.
+    /// The provider's name for the model.
     pub model: &'a str,
-    /// Estimated.
+    /// Estimated tokens.
     pub tokens: u64,
-    /// What its combo says of waiting.
+    /// The combo's rule for waiting.
     pub queue: QueueRule,
-    /// How many of its requests its combo has the target serve at once.
+    /// The combo's limit of concurrent requests at the target.
     pub cap: Option<TargetCap>,
 }
 
-/// The tokens that a request was counted with when it began.
+/// The tokens that were charged for a request when it started.
 #[derive(Debug)]
 pub struct Charge {
     began_ms: u64,
     tokens: u64,
 }
 
-/// The answer to a request that wants to begin.
+/// The result of a request for capacity.
 #[derive(Debug)]
 pub enum Entry {
-    /// The request may begin; counted where a limit is set.
+    /// The request may start. It has a charge if a limit is set.
     Begun(Option<Charge>),
-    /// The request waits, for so long at most; its place is given up with [`Limiter::leave`].
+    /// The request waits, for at most this time. [`Limiter::leave`] removes it from the queue.
     Queued(Arc<Notify>, Duration),
-    /// The request is turned away.
+    /// The request is rejected.
     Refused(PaceWait),
 }
 
 impl Limiter {
-    /// Puts these limits in force, for those who wait too.
+    /// Applies new limits, also to waiting requests.
     pub fn set(&self, limits: &AccountLimits) {
         let mut state = self.state.lock();
         state.limits = *limits;
@@ -109,7 +109,7 @@ impl Limiter {
         state.wake_first();
     }
 
-    /// Takes over the rates that an answer told of this model.
+    /// Stores the rate limits that a response reported for this model.
     pub fn learn(&self, model: &str, readings: &[WindowReading], now_ms: u64) {
         let mut state = self.state.lock();
         if state.limits.learns {
@@ -119,7 +119,7 @@ impl Limiter {
         }
     }
 
-    /// Forgets the rates that answers told.
+    /// Discards the reported rate limits.
     pub fn forget(&self) {
         let mut state = self.state.lock();
         state.rates.clear();
@@ -131,7 +131,7 @@ impl Limiter {
         self.is_on.load(Ordering::Acquire)
     }
 
-    /// `None` where no limit is set.
+    /// Returns the capacity for a model; `None` if no limit is set.
     pub fn room(&self, model: &str, in_flight: u32, now_ms: u64) -> Option<LimiterRoom> {
         if !self.is_on() {
             return None;
@@ -147,7 +147,7 @@ impl Limiter {
         })
     }
 
-    /// `None` where no limit is set.
+    /// Returns the remaining capacity; `None` if no limit is set.
     pub fn stats(&self, in_flight: u32, now_ms: u64) -> Option<LimiterStats> {
         if !self.is_on() {
             return None;
@@ -166,7 +166,8 @@ impl Limiter {
         Some(LimiterStats { queued: queue.len(), remaining: pace.remaining(limits, in_flight, now_ms), rates })
     }
 
-    /// A request comes, which has waited for so long elsewhere. Who comes later does not go before those who wait.
+    /// Starts or queues a request that has waited for `waited` in other queues. New requests do not overtake waiting
+    /// ones.
     pub fn enter(&self, load: &Load, entrant: &Entrant<'_>, waited: Duration) -> Entry {
         if !self.is_on() {
             load.enter();
@@ -191,7 +192,7 @@ impl Limiter {
         Entry::Queued(place, patience)
     }
 
-    /// Begins the request that waits at this place, if it is the first and there is room.
+    /// Starts a queued request if it is the first in the queue and there is capacity.
     pub fn begin_queued(&self, place: &Arc<Notify>, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, PaceWait> {
         let mut state = self.state.lock();
         if !state.queue.front().is_some_and(|first| Arc::ptr_eq(first, place)) {
@@ -200,28 +201,28 @@ impl Limiter {
         state.begin(load, entrant)
     }
 
-    /// Gives up a place in the queue.
+    /// Removes a request from the queue.
     pub fn leave(&self, place: &Arc<Notify>) {
         let mut state = self.state.lock();
         state.queue.retain(|waiting| !Arc::ptr_eq(waiting, place));
         state.wake_first();
     }
 
-    /// A request has come to so many tokens.
+    /// Replaces a request's estimated tokens with the actual number.
     pub fn correct(&self, charge: &Charge, tokens: u64) {
         let mut state = self.state.lock();
         state.pace.correct(charge.began_ms, charge.tokens, tokens, clock::monotonic_ms());
         state.wake_first();
     }
 
-    /// A request has come to so many tokens more than it was counted with.
+    /// Charges tokens in addition to the original charge.
     pub fn spend(&self, tokens: u64) {
         if self.is_on() {
             self.state.lock().pace.spend(tokens, clock::monotonic_ms());
         }
     }
 
-    /// A request has ended.
+    /// Wakes the next request after one has ended.
     pub fn wake(&self) {
         if self.is_on() {
             self.state.lock().wake_first();
@@ -229,7 +230,7 @@ impl Limiter {
     }
 }
 
-/// How many requests may wait, and how long one waits at most: as the combo says, or else the connection.
+/// Returns the length of the queue and the longest wait. The combo's rule takes precedence over the connection's.
 fn queue_of(limits: &AccountLimits, rule: QueueRule) -> (u32, Duration) {
     let own = (limits.queue_timeout_ms > 0).then_some(limits.queue_timeout_ms);
     let patience = rule.timeout_ms.or(own).map_or(QUEUE_TIMEOUT, Duration::from_millis);

@@ -1,7 +1,12 @@
-//! Providers: [`target`] is one connection made ready, [`auth`] its credentials, [`health`] and [`load`] what is remembered of it,
-//! [`target_health`] how that is used, [`half_open`] the permit to begin, [`limiter`] its limits, [`target_cap`] those of combos,
-//! [`slot`] a place among its open requests. [`attempt`] asks one target, [`failure`] is why it failed,
-//! over [`wire`] (HTTP/1.1 and its pool), [`connector`] (TLS and sockets), [`proxy`] (tunnels) and [`resolver`] (names).
+//! Calls to providers. [`attempt`] sends one request to one target.
+//!
+//! - [`target`]: a connection prepared for requests, with its credentials in [`auth`]
+//! - [`health`] and [`load`]: the state of a connection, used through [`target_health`]
+//! - [`half_open`]: the permit to start an attempt
+//! - [`limiter`] and [`target_cap`]: limits of connections and of combos; [`slot`]: one open request under them
+//! - [`failure`]: why an attempt failed
+//! - [`wire`]: HTTP/1.1 and its pool
+//! - [`connector`], [`proxy`] and [`resolver`]: sockets and TLS, tunnels, name resolution
 
 pub mod attempt;
 pub mod auth;

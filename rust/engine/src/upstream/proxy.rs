@@ -1,8 +1,8 @@
-//! Outbound proxies: what a call goes through on its way to a provider. HTTP's CONNECT (RFC 9110, section 9.3.6) and SOCKS5
-//! (RFC 1928, RFC 1929) make a tunnel to the provider's name, which the proxy resolves.
+//! Outbound proxies. HTTP's CONNECT (RFC 9110, section 9.3.6) and SOCKS5 (RFC 1928, RFC 1929) open a tunnel to the
+//! provider's name, which the proxy resolves.
 //!
-//! A call that is to go through a proxy never goes past it: a proxy that fails is an error of its own kind, and one whose record
-//! cannot be used fails every call.
+//! A call that requires a proxy never bypasses it. A failing proxy has a separate error kind, and a proxy with an
+//! unusable record fails every call.
 
 use crate::clock;
 use base64::engine::general_purpose::STANDARD;
@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// A proxy that did not work is not asked again for so long, so that the targets behind it fail at once and not each after its
-/// own timer.
+/// The cooldown of a failed proxy, so that the targets behind it fail at once instead of after a timeout each.
 const REST_MS: u64 = 1_000;
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// A proxy with its credentials opened. Two are the same when everything about them is: a pool's key has one in it.
+/// A proxy with its decrypted credentials. Two proxies are equal if all of their properties are, because the proxy is
+/// part of a pool's key.
 #[derive(Debug)]
 pub struct Proxy {
     pub id: Box<str>,
@@ -29,9 +29,9 @@ pub struct Proxy {
     pub host: Box<str>,
     pub port: u16,
     login: Option<Login>,
-    /// Why no call can go through it.
+    /// The reason why the proxy cannot be used at all.
     broken: Option<&'static str>,
-    /// Of all that is above.
+    /// Covers all of the fields above.
     identity: SecretHash,
     rests_until_ms: AtomicU64,
 }
@@ -57,7 +57,7 @@ impl Hash for Proxy {
 }
 
 impl Proxy {
-    /// A record with its credentials opened; one that cannot be opened is a proxy that fails every call.
+    /// Decrypts the credentials of a record. If that fails, the result is a proxy that fails every call.
     pub fn open(record: &ProxyRecord, sealer: &Sealer) -> Self {
         let opened = record.credentials_sealed.as_ref().map(|sealed| {
             let sealed = STANDARD.decode(sealed).ok()?;
@@ -68,7 +68,7 @@ impl Proxy {
         Self::new(record, opened.flatten(), broken)
     }
 
-    /// Stands for a proxy that is named and of which there is no record.
+    /// Returns a proxy that fails every call, for an id without a record.
     pub fn missing(id: &str) -> Self {
         let record = ProxyRecord {
             id: id.to_owned(),
@@ -96,7 +96,7 @@ impl Proxy {
         }
     }
 
-    /// Why no connection is begun now; `None` where one may be.
+    /// The reason why no connection can be opened now; `None` if one can.
     pub fn refusal(&self) -> Option<Error> {
         if let Some(reason) = self.broken {
             return Some(failed(reason));
@@ -105,12 +105,12 @@ impl Proxy {
         is_resting.then(|| failed("it did not work a moment ago"))
     }
 
-    /// The proxy did not work: the next calls fail at once, for a moment.
+    /// Starts the cooldown of a failed proxy.
     pub fn rest(&self) {
         self.rests_until_ms.store(clock::monotonic_ms() + REST_MS, Ordering::Relaxed);
     }
 
-    /// Makes the tunnel over a fresh connection to the proxy. Nothing of the request has been sent when it fails.
+    /// Opens the tunnel over a new connection to the proxy. Nothing of the request has been sent if it fails.
     pub async fn tunnel(&self, stream: &mut TcpStream, host: &str, port: u16) -> Result<(), Error> {
         let made = match self.scheme {
             ProxyScheme::Http => self.connect(stream, host, port).await,
@@ -186,7 +186,7 @@ impl Proxy {
             1 | 3..=6 => return Err(Refusal::Unreachable("the proxy could not connect to it")),
             _ => return Err(Refusal::Forbidden("it refused to connect to the provider")),
         }
-        // The address that the proxy calls from follows, and says nothing to us.
+        // Skips the address that the proxy calls from.
         let address_bytes = match kind {
             1 => 4,
             4 => 16,
@@ -197,7 +197,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// User name and password (RFC 1929), each at most 255 bytes.
+    /// Authenticates with user name and password (RFC 1929), each at most 255 bytes.
     async fn log_in(&self, stream: &mut TcpStream) -> Result<(), Refusal> {
         let Some(Login { username, password }) = &self.login else { return Ok(()) };
         let mut request = vec![1];
@@ -214,13 +214,13 @@ impl Proxy {
     }
 }
 
-/// Why a proxy made no tunnel.
+/// The reason why a proxy opened no tunnel.
 enum Refusal {
-    /// The proxy works, and the provider behind it cannot be reached.
+    /// The proxy works, but cannot reach the provider.
     Unreachable(&'static str),
-    /// The proxy works, and will not connect to this provider.
+    /// The proxy works, but refuses to connect to this provider.
     Forbidden(&'static str),
-    /// The proxy serves nobody with these settings.
+    /// The proxy rejects these settings for every destination.
     Broken(&'static str),
     Io(io::Error),
 }
@@ -237,7 +237,7 @@ async fn read_array<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N
     Ok(read)
 }
 
-/// The head of the proxy's answer, and no byte behind it: what follows is the provider's.
+/// Reads the head of the proxy's response and no byte after it, because the following bytes come from the provider.
 async fn read_head(stream: &mut TcpStream) -> Result<Vec<u8>, Refusal> {
     let mut head = Vec::new();
     let mut ahead = [0; 1024];
@@ -264,7 +264,7 @@ fn status_of(head: &[u8]) -> Option<u16> {
     version.starts_with("HTTP/1.").then(|| rest.get(..3)?.parse().ok()).flatten()
 }
 
-/// The proxy is to blame, and no connection: another target may be tried.
+/// A failure of the proxy rather than the connection: another target may be tried.
 pub fn failed(reason: &'static str) -> Error {
     Error::upstream(ErrorKind::ProxyFailed, Retry::NothingSent, format!("The outbound proxy cannot be used: {reason}."))
 }
@@ -294,7 +294,8 @@ mod tests {
         Proxy::open(&serde_json::from_value(record).expect("a record"), &sealer)
     }
 
-    /// A proxy that expects each request and gives the answer beside it; and what comes of the tunnel.
+    /// Runs a proxy that expects each request of the script and sends the response beside it. Returns the result of the
+    /// tunnel.
     async fn play(proxy: &Proxy, script: Vec<(Vec<u8>, Vec<u8>)>) -> (Result<(), Error>, Vec<u8>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -1,7 +1,7 @@
-//! Names to addresses by the system's resolver, which blocks a thread for as long as it likes.
+//! Resolves names with the system's resolver, which may block a thread for an unlimited time.
 //!
-//! One name that hangs must not take the threads that other names need: each has at most two look-ups under way, and a
-//! caller that gives up leaves its look-up's place taken until the system answers.
+//! A name that hangs must not occupy the threads that other names need. Each name has at most two lookups in progress,
+//! and a lookup whose caller gave up still counts until the system returns.
 
 use crate::blocking;
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 const LOOKUPS_PER_NAME: usize = 2;
-/// Names whose places are remembered; more than this many providers by name start over.
+/// The maximum number of names with a counter. Beyond this number all counters are reset.
 const MAX_NAMES: usize = 4_096;
 
 /// Resolves the names of providers.
@@ -22,7 +22,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Every address of the name, in the system's order. The caller sets the deadline.
+    /// Returns every address of the name, in the system's order. The caller sets the deadline.
     pub async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let place = self.place(host).acquire_owned().await.map_err(io::Error::other)?;
         let host = host.to_owned();

@@ -1,12 +1,12 @@
-//! A place among the requests that a connection has open.
+//! A slot: one of the concurrent requests of a connection.
 //!
 //! ```text
-//! acquire -> no limits, or room and nobody waits: a slot
-//!         -> a place in the queue: a slot when it is its turn and there is room, or too late
+//! acquire -> no limits, or free capacity and an empty queue: a slot
+//!         -> queued: a slot when the request is first and there is capacity, or a timeout
 //!         -> the queue is full: busy, and the next connection is tried
 //! ```
 //!
-//! Who leaves, while it waits or while it is served, gives back what it took.
+//! A request that is cancelled while it waits or is served returns its capacity.
 
 use crate::shared::Shared;
 use crate::upstream::failure::AttemptFailure;
@@ -18,20 +18,20 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
-/// The wait that a caller is told for a slot, milliseconds: nobody knows when one comes.
+/// The retry delay reported to a caller when no slot is free, in milliseconds. The actual wait is unknown.
 const SLOT_HINT_MS: u64 = 1_000;
 
-/// One open request, counted in its connection's load until it is dropped.
+/// One open request. It counts in its connection's load until it is dropped.
 #[derive(Debug)]
 pub struct Slot {
     hot: Arc<ConnectionMeasures>,
     charge: Option<Charge>,
-    /// The request's place among those of its combo, where the combo counts them.
+    /// The request's permit under its combo's limit, if there is one.
     place: Option<OwnedSemaphorePermit>,
 }
 
 impl Slot {
-    /// The request has come to this. Where nobody told what it came to it counts as it was estimated.
+    /// Charges the actual tokens of the request. Without usage the estimate remains.
     pub fn settle(&mut self, usage: &Usage) {
         let tokens = usage.input.saturating_add(usage.output);
         if tokens > 0 {
@@ -39,12 +39,12 @@ impl Slot {
         }
     }
 
-    /// The request has failed, and its tokens were not used.
+    /// Refunds the tokens of a failed request.
     pub fn refund(&mut self) {
         self.correct(0);
     }
 
-    /// A request that goes on has come to so much more.
+    /// Charges additional tokens of a request in progress.
     pub fn spend(&self, usage: &Usage) {
         self.hot.limiter.spend(usage.input.saturating_add(usage.output));
     }
@@ -63,9 +63,9 @@ impl Drop for Slot {
     }
 }
 
-/// Waits for a slot of the connection, for as long as its queue or the combo allows. `waited` is how long the call has
-/// waited in queues, here and at the connections before, so that several queues take no longer than the most patient of them.
-/// An error means that nothing was sent.
+/// Waits for a slot of the connection, as long as its queue or the combo allows. `waited` is the time that the call has
+/// spent in queues so far, so that several queues together take no longer than the longest of their timeouts. An error
+/// means that nothing was sent.
 pub async fn acquire(
     shared: &Shared,
     target: &Target,
@@ -76,7 +76,7 @@ pub async fn acquire(
         return acquire_own(shared, target, entrant, waited).await;
     };
     let began = Instant::now();
-    // Apart, so that calls without a cap carry no room for it.
+    // Boxed, so that calls without a cap do not reserve space for this future.
     let entering = Box::pin(target.hot.caps.enter(cap, entrant.queue, *waited));
     let place = tokio::select! {
         biased;
@@ -90,7 +90,7 @@ pub async fn acquire(
     Ok(slot)
 }
 
-/// Waits for what the connection's own limits allow.
+/// Waits for capacity under the connection's own limits.
 async fn acquire_own(
     shared: &Shared,
     target: &Target,
@@ -114,7 +114,7 @@ async fn acquire_own(
     outcome
 }
 
-/// A place in a connection's queue, given up when it is dropped.
+/// A position in a connection's queue, given up on drop.
 struct Turn<'a> {
     hot: Arc<ConnectionMeasures>,
     place: Arc<Notify>,
@@ -136,7 +136,7 @@ impl Turn<'_> {
                 PaceWait::Ms(ms) => until.min(now + Duration::from_millis(ms)),
                 PaceWait::Slot => until,
             };
-            // Both a word and the time are reasons to look again.
+            // Both a notification and the elapsed time are reasons to check again.
             let _woken = tokio::time::timeout_at(wake_at, self.place.notified()).await;
         }
     }
@@ -148,7 +148,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The connection takes no request now; another one may.
+/// The connection has no capacity now; another one may have.
 fn busy(target: &Target, wait: PaceWait) -> AttemptFailure {
     let hint_ms = match wait {
         PaceWait::Slot => SLOT_HINT_MS,

@@ -163,7 +163,7 @@ async fn a_gap_lies_between_two_and_a_minute_has_so_many() {
     assert!(take(&shared, &rate).await.is_err());
 }
 
-/// Counts of what a crowd of callers did.
+/// Counters of a crowd of callers.
 #[derive(Default)]
 struct Crowd {
     open: AtomicU32,
@@ -171,7 +171,7 @@ struct Crowd {
     served: AtomicU32,
 }
 
-/// Seventy-five callers at once, a third of whom leave while they wait.
+/// Runs seventy-five concurrent callers, a third of whom leave while they wait.
 async fn come_and_go(shared: &Shared, target: &Target, crowd: &Crowd, seed: u64) {
     let calls = (0..75u64).map(|call| async move {
         let mut random = Random::seeded(seed + call);

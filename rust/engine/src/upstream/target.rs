@@ -1,5 +1,5 @@
-//! A connection made ready to be dialled: its origin, path and headers, with the credential opened. Built once per
-//! snapshot, so a request builds nothing of it.
+//! A connection prepared for requests: its origin, paths and headers, with the credential decrypted. Targets are built
+//! once per snapshot, so requests build none of this.
 
 use crate::clock;
 use crate::upstream::auth::{AccessToken, Proof, Unusable};
@@ -21,51 +21,51 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// One connection of the snapshot, ready to be dialled.
+/// One connection of the snapshot, prepared for requests.
 #[derive(Debug)]
 pub struct Target {
     pub connection: Arc<Connection>,
     pub origin: Arc<Origin>,
-    /// Path and query of the chat endpoint; in Gemini's dialect, what stands before the model.
+    /// Path and query of the chat endpoint. For Gemini's dialect it is the part before the model.
     chat_uri: Uri,
-    /// Path of the endpoint that counts a request's tokens, where the dialect has one.
+    /// Path of the token counting endpoint, if the dialect has one.
     count_uri: Option<Uri>,
-    /// `host`, the credential, the operator's own headers, and what every call carries.
+    /// The headers of every call: `host`, the credential, the operator's headers and the usual ones.
     pub headers: HeaderMap,
-    /// The credential and the operator's header values, so that they are found and masked in what the provider says.
+    /// The credential and the operator's header values, which are masked in the provider's messages.
     secrets: Vec<Secret>,
-    /// The part of the credential that is made for each request.
+    /// The part of the credential that is computed for each request.
     pub proof: Proof,
-    /// Carried over from snapshot to snapshot while the connection's id stays.
+    /// Shared between snapshots as long as the connection's id exists.
     pub hot: Arc<ConnectionMeasures>,
-    /// Carried over while a connection of the provider's stays.
+    /// Shared between snapshots as long as the provider has a connection.
     pub provider: Arc<Provider>,
     pub resilience: Arc<Resilience>,
     pub is_own_machine: bool,
-    /// This target through the proxies of keys and combos, made when one is first asked for.
+    /// Variants of this target that use the proxies of keys and combos, created at first use.
     detours: ProxiedTargets,
 }
 
 type ProxiedTargets = Mutex<SmallVec<[(Option<Arc<Proxy>>, Arc<Target>); 1]>>;
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// Shorter texts stand by chance in what a provider says.
+/// Shorter texts are not masked, because they occur by chance in messages.
 const MIN_MASKED_CHARS: usize = 6;
 
-/// Counters and measures of a connection, learnt while it is used.
+/// Counters and measurements of a connection, collected while it is used.
 #[derive(Debug, Default)]
 pub struct ConnectionMeasures {
     pub condition: Mutex<Condition>,
     pub successes: AtomicU64,
     pub failures: AtomicU64,
-    /// When it served last and failed last, UTC; zero until it did.
+    /// When the connection last succeeded and last failed, UTC; zero until it did.
     pub served_ms: AtomicU64,
     pub failed_ms: AtomicU64,
     pub load: crate::upstream::load::Load,
     pub limiter: crate::upstream::limiter::Limiter,
     pub caps: crate::upstream::target_cap::TargetCaps,
     pub access_token: AccessToken,
-    /// Exponentially weighted mean, microseconds; zero until known.
+    /// Exponentially weighted mean in microseconds; zero until known.
     latency_us: AtomicU64,
 }
 
@@ -77,7 +77,7 @@ impl ConnectionMeasures {
         at_ms.store(clock::unix_ms(), Ordering::Relaxed);
     }
 
-    /// A new sample counts a fifth.
+    /// Adds a latency sample with a weight of one fifth.
     pub fn observe_latency(&self, sample_us: u64) {
         let old = self.latency_us.load(Ordering::Relaxed);
         let new = if old == 0 { sample_us } else { (old * 4 + sample_us) / 5 };
@@ -105,7 +105,7 @@ struct Credentials {
 }
 
 impl Target {
-    /// The provider's name in answers: the prefix by which models are named.
+    /// The provider's name in responses: the prefix by which models are named.
     pub fn provider_name(&self) -> &str {
         self.connection.prefixes.first().map_or(self.connection.provider.as_str(), String::as_str)
     }
@@ -150,7 +150,7 @@ impl Target {
         })
     }
 
-    /// This target through a proxy, or directly; itself where that is how it goes anyway.
+    /// Returns this target with the given proxy, or without one. Returns itself if that is its route already.
     pub fn through(self: &Arc<Self>, proxy: Option<&Arc<Proxy>>) -> Arc<Self> {
         if self.origin.proxy() == proxy {
             return Arc::clone(self);
@@ -164,7 +164,7 @@ impl Target {
         made
     }
 
-    /// A target that goes through this proxy. Health and load are shared: they are the connection's.
+    /// Returns a copy that uses this proxy. Health and load belong to the connection and are shared.
     fn routed(&self, proxy: Option<&Arc<Proxy>>) -> Self {
         Self {
             connection: Arc::clone(&self.connection),
@@ -189,7 +189,7 @@ impl Target {
     }
 }
 
-/// Where connections to a base URL are opened.
+/// Returns the origin of a base URL.
 fn origin_of(base: &Uri) -> Result<Origin, Unusable> {
     let tls = match base.scheme_str() {
         Some("https") => true,
@@ -198,19 +198,19 @@ fn origin_of(base: &Uri) -> Result<Origin, Unusable> {
     };
     let authority = base.authority().ok_or(Unusable::BaseUrl)?;
     let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-    // An IPv6 literal stands in brackets in a URL and nowhere else.
+    // An IPv6 literal has brackets in a URL and nowhere else.
     let host = authority.host();
     let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     Ok(Origin::Tcp { host: host.into(), port, tls, proxy: None })
 }
 
-/// Path and query of the chat endpoint; in Gemini's dialect, what stands before the model.
+/// Returns the path and query of the chat endpoint. For Gemini's dialect it is the part before the model.
 fn chat_uri(connection: &Connection, base: &Uri) -> Result<Uri, Unusable> {
     let usual_path = match connection.dialect {
         Dialect::Openai => "/chat/completions",
         Dialect::OpenaiResponses => "/responses",
         Dialect::Anthropic => "/messages",
-        // The model follows.
+        // The model is appended.
         Dialect::Gemini => "",
     };
     let path = connection.chat_path.as_deref().unwrap_or(usual_path);
@@ -220,7 +220,7 @@ fn chat_uri(connection: &Connection, base: &Uri) -> Result<Uri, Unusable> {
     text.parse().map_err(|_| Unusable::BaseUrl)
 }
 
-/// The headers of every request over a connection: the usual ones, the operator's own, and the credential.
+/// The headers of every request over a connection: the usual ones, the operator's, and the credential.
 fn headers(
     connection: &Connection,
     credentials: &Credentials,
@@ -230,7 +230,7 @@ fn headers(
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::HOST, value(authority)?);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Usage is read from the answer, so it must come uncoded; a coded answer is refused.
+    // The usage is read from the response, so it must not be content-coded. A coded response is rejected.
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(header::USER_AGENT, value(&format!("fairlead/{version}"))?);
     if connection.dialect == Dialect::Anthropic {
@@ -252,7 +252,7 @@ fn headers(
 }
 
 impl Target {
-    /// Whether the provider's addresses can name the model; else the rule that it breaks.
+    /// Checks whether the provider's URLs can contain the model's name. The error names the rule that it violates.
     pub fn admit_name(&self, model: &str) -> Result<(), Error> {
         match self.connection.dialect {
             Dialect::Gemini => model_name::check_address(model).map_err(|fault| self.nameless(fault)),
@@ -260,7 +260,7 @@ impl Target {
         }
     }
 
-    /// Where a call of a model goes, by the name that the provider knows it by.
+    /// Returns the URI for a call to a model, given the provider's name for the model.
     pub fn uri(&self, model: &str, is_stream: bool) -> Result<Uri, Error> {
         match (self.connection.dialect, is_stream) {
             (Dialect::Gemini, true) => self.model_uri(model, ":streamGenerateContent?alt=sse"),
@@ -269,7 +269,7 @@ impl Target {
         }
     }
 
-    /// Where the provider counts a request's tokens, where its dialect has such a place.
+    /// Returns the URI of the token counting endpoint, if the dialect has one.
     pub fn count_uri(&self, model: &str) -> Result<Option<Uri>, Error> {
         match self.connection.dialect {
             Dialect::Gemini => self.model_uri(model, ":countTokens").map(Some),
@@ -277,7 +277,7 @@ impl Target {
         }
     }
 
-    /// Where embeddings are asked for in this form.
+    /// Returns the URI for embeddings in this form.
     pub fn embedding_uri(&self, form: embeddings::EmbeddingCall, model: &str) -> Result<Uri, Error> {
         match form {
             embeddings::EmbeddingCall::OpenAi => self.uri_of("/embeddings"),
@@ -294,11 +294,11 @@ impl Target {
     fn model_uri(&self, model: &str, action: &str) -> Result<Uri, Error> {
         let path = model_name::address(model).map_err(|fault| self.nameless(fault))?;
         let address = format!("{}/{path}{action}", self.chat_uri.path().trim_end_matches('/'));
-        // What was written has no character that a path may not have.
+        // The path was encoded above, so parsing does not fail.
         address.parse().map_err(|_| Error::gateway(ErrorKind::Internal, "The model has no address."))
     }
 
-    /// Path of another endpoint of the same provider, `/embeddings` for instance.
+    /// Returns the path of another endpoint of the same provider, for example `/embeddings`.
     pub fn uri_of(&self, path: &str) -> Result<Uri, Error> {
         let wrong = || Error::gateway(ErrorKind::Internal, "The endpoint has no path.");
         if let Some(own) = self.connection.paths.get(path) {
@@ -306,11 +306,11 @@ impl Target {
         }
         let base = self.connection.base_url.parse::<Uri>();
         let base = base.as_ref().map_or("", |base| base.path().trim_end_matches('/'));
-        // The base URL was read once before, so this is a path.
+        // The base URL was parsed before, so this is a valid path.
         format!("{base}{path}").parse().map_err(|_| wrong())
     }
 
-    /// The text without the connection's secrets, should a provider echo them.
+    /// Masks the connection's secrets in a text, in case a provider echoes them.
     pub fn mask(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
     }
@@ -324,7 +324,7 @@ fn value(text: &str) -> Result<HeaderValue, Unusable> {
     HeaderValue::from_str(text).map_err(|_| Unusable::Header)
 }
 
-/// A header's value that stands in no debug text.
+/// Creates a header value that does not appear in debug output.
 fn sensitive(text: &str) -> Result<HeaderValue, Unusable> {
     let mut value = value(text)?;
     value.set_sensitive(true);

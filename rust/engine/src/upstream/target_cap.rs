@@ -1,4 +1,4 @@
-//! How many requests of one combo a target serves at once, where the combo says so, and who waits for a place among them.
+//! A combo's limit of concurrent requests at a target, and the queue of requests waiting for it.
 
 use fairlead_core::strategy::QueueRule;
 use parking_lot::Mutex;
@@ -8,19 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Requests that wait at a full target where the combo says nothing of it.
+/// The queue length at a full target if the combo does not set one.
 const QUEUE_DEPTH: u32 = 20;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The bound on requests of one combo that are at one target at once.
+/// The maximum number of one combo's concurrent requests at one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TargetCap {
-    /// Tells the combo's target from all others.
+    /// Identifies the combo's target.
     pub id: u64,
     pub at_once: u32,
 }
 
-/// The caps that combos set for targets at one connection. A cap that is changed counts anew: requests under the former one end as they began.
+/// The caps that combos set for targets at one connection. A changed cap starts a new count, and requests under the
+/// previous cap end normally.
 #[derive(Debug, Default)]
 pub struct TargetCaps {
     by_cap: Mutex<HashMap<TargetCap, Arc<Places>>>,
@@ -33,7 +34,8 @@ struct Places {
 }
 
 impl TargetCaps {
-    /// A place, given back when it is dropped; `None` where the queue is full, or no place came in time. First come, first served.
+    /// Waits for a permit, first come, first served; dropping it returns it. Returns `None` if the queue is full or the
+    /// wait timed out.
     pub async fn enter(&self, cap: TargetCap, rule: QueueRule, waited: Duration) -> Option<OwnedSemaphorePermit> {
         let places = self.places(cap);
         if let Ok(place) = Arc::clone(&places.free).try_acquire_owned() {
@@ -49,7 +51,7 @@ impl TargetCaps {
         if let Some(places) = by_cap.get(&cap) {
             return Arc::clone(places);
         }
-        // Combos come and go: what nobody uses makes room for what is new.
+        // Removes caps of deleted or changed combos: those that no request uses.
         by_cap.retain(|cap, places| {
             Arc::strong_count(places) > 1 || places.free.available_permits() < cap.at_once as usize
         });
@@ -60,7 +62,7 @@ impl TargetCaps {
     }
 }
 
-/// The place of a request that waits, counted until it is dropped.
+/// A waiting request, counted until it is dropped.
 struct Waiter<'a>(&'a AtomicU32);
 
 impl<'a> Waiter<'a> {

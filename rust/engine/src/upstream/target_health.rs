@@ -1,8 +1,9 @@
-//! A target's health in use: may it be tried, in which order, and what an attempt came to.
+//! How a target's health is used: whether it may be tried, how it ranks, and what an attempt changes.
 //!
 //! ```text
-//! choose: Target::standing, Target::facts     attempt: half_open::acquire     after: Target::served, blame, hold_against
-//!         what is known, nothing changes               one probe first            what it came to
+//! choose: Target::standing, Target::facts    read the state, change nothing
+//! attempt: half_open::acquire                 one probe at a time
+//! after: Target::served, blame, hold_against  record the result
 //! ```
 
 use crate::clock;
@@ -20,7 +21,7 @@ use smallvec::SmallVec;
 use std::error::Error as _;
 use std::time::Duration;
 
-/// The worse of two reasons; of two that are as bad, the one that lasts longer.
+/// The worse of two standings. If both are equally bad, the one that lasts longer.
 fn graver(one: (Standing, u64), other: (Standing, u64)) -> (Standing, u64) {
     one.max(other)
 }
@@ -34,7 +35,8 @@ impl Target {
         }
     }
 
-    /// Whether this model may be tried over this connection, and until when not; `u64::MAX` until an operator changes the connection.
+    /// Returns whether this model may be tried over this connection, and the time until then. The time is `u64::MAX` if
+    /// an operator has to change the connection first.
     pub fn standing(&self, model: &str, now_ms: u64) -> (Standing, u64) {
         let condition = self.hot.condition.lock();
         self.judge(&condition, model, now_ms)
@@ -65,7 +67,7 @@ impl Target {
         worst
     }
 
-    /// The facts that a strategy ranks targets by, beside those that are `known`.
+    /// Returns the facts by which a strategy ranks targets, based on those that are already `known`.
     pub fn facts(&self, model: &str, known: Facts, now_ms: u64) -> Facts {
         let condition = self.hot.condition.lock();
         let (standing, rest_ms) = self.judge(&condition, model, now_ms);
@@ -90,24 +92,25 @@ impl Target {
         }
     }
 
-    /// The facts that connections of one provider are told apart by. How fast and how well they answer is the provider's doing: a
-    /// connection that happened to be slower once would never be asked again, and never be found to be as fast.
+    /// Returns the facts by which connections of one provider are ranked. Latency and success rate are left out,
+    /// because they depend on the provider: a connection that was slow once would never be tried again and never be
+    /// found to be fast.
     pub fn account_facts(&self, model: &str, now_ms: u64) -> Facts {
         let known = Facts { weight: self.connection.weight as f32, ..Facts::default() };
         Facts { latency_ms: None, success_rate: None, ..self.facts(model, known, now_ms) }
     }
 
-    /// Not in the pool from which requests are served, rather than resting for a while.
+    /// Whether the connection is removed from service, as opposed to a temporary cooldown.
     pub fn is_out_of_pool(&self, now_ms: u64) -> bool {
         matches!(self.hot.condition.lock().health.state(now_ms), HealthState::Terminal | HealthState::Deactivated)
     }
 
-    /// Whether its provider as a whole rests.
+    /// Whether the provider's circuit is open.
     pub fn is_broken(&self, now_ms: u64) -> bool {
         self.provider.breaker.lock().remaining_ms(now_ms) > 0
     }
 
-    /// How the target stands for an attempt at this model that would begin now.
+    /// Returns whether an attempt at this model may start now.
     pub fn begin(&self, model: &str, now_ms: u64) -> AttemptPermit {
         let mut condition = self.hot.condition.lock();
         let mut breaker = self.provider.breaker.lock();
@@ -122,7 +125,7 @@ impl Target {
             let is_probe = permits.contains(&AttemptPermit::Probe);
             return if is_probe { AttemptPermit::Probe } else { AttemptPermit::Free };
         };
-        // A probe that does not go out leaves its place to another.
+        // Releases the probes that this attempt will not send.
         if of_connection == AttemptPermit::Probe {
             condition.health.give_up_probe();
         }
@@ -135,7 +138,7 @@ impl Target {
         refused
     }
 
-    /// The provider has answered a probe by this model.
+    /// Records that the provider responded to a probe of this model.
     pub fn answered(&self, model: &str) {
         {
             let mut condition = self.hot.condition.lock();
@@ -160,7 +163,7 @@ impl Target {
         self.provider.turned.notify_waiters();
     }
 
-    /// Notes an attempt that the target served in this time; `sample` is what counts as its latency.
+    /// Records a successful attempt that took this long. `sample` is the value that counts as its latency.
     pub fn served(&self, took: Duration, sample: Duration) {
         let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
         {
@@ -175,7 +178,7 @@ impl Target {
         self.hot.observe_latency(sample.as_micros() as u64);
     }
 
-    /// A model has been served, by an attempt that took this long.
+    /// Records a successful attempt of a model that took this long.
     pub fn served_model(&self, model: &str, took: Duration) {
         let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
         let mut condition = self.hot.condition.lock();
@@ -196,7 +199,8 @@ impl Target {
         }
     }
 
-    /// An attempt has failed, and the connection is to blame. The gateway's own end blames nobody.
+    /// Records a failed attempt that the connection is to blame for. A response that a guardrail blocked counts against
+    /// nobody.
     pub fn blame(&self, kind: ErrorKind, hint_ms: Option<u64>) {
         if kind == ErrorKind::GuardrailBlocked {
             return self.give_up_probe("");
@@ -218,8 +222,8 @@ impl Target {
         self.hot.count(false);
     }
 
-    /// Logs the error below a failure, which callers are not shown. Once for failures of one kind in a row, so that a provider that is
-    /// down does not fill the log.
+    /// Logs the underlying error, which callers do not receive. Repeated failures of the same kind are logged once, so
+    /// that an unavailable provider does not fill the log.
     fn log_cause(&self, error: &Error) {
         let Some(cause) = error.source() else { return };
         if self.hot.condition.lock().last_error != Some(error.kind.code()) {
@@ -228,7 +232,7 @@ impl Target {
         }
     }
 
-    /// Holds a failed attempt against the model, the connection, or neither.
+    /// Records a failed attempt against the model, the connection, or neither.
     pub fn hold_against(&self, model: &str, failed: &AttemptFailure) {
         self.log_cause(&failed.error);
         if self.locks_out(failed) {
@@ -236,7 +240,7 @@ impl Target {
             let limits = &self.resilience.model_lockout;
             let mut condition = self.hot.condition.lock();
             condition.lock_out(model, |lockout| lockout.fail(limits, failed.hint_ms, now_ms), now_ms);
-            // The rest of the connection's models are as good as before, unless the provider's servers fail.
+            // The other models of the connection are unaffected, unless the provider's servers fail.
             if !is_provider_failure(failed.error.kind) {
                 drop(condition);
                 return self.give_up_probe(model);
@@ -253,8 +257,9 @@ impl Target {
         }
     }
 
-    /// The provider limits the model, which rests alone: providers count for each model. Answers whether another model of the
-    /// connection rests for the same reason, so that the limit is the account's.
+    /// Starts the cooldown of a rate-limited model. Only the model is affected, because providers limit each model
+    /// separately. Returns whether another model of the connection is rate-limited too, which means that the limit
+    /// applies to the account.
     fn limit(&self, model: &str, hint_ms: Option<u64>) -> bool {
         let mut condition = self.hot.condition.lock();
         condition.last_error = Some(ErrorKind::UpstreamRateLimited.code());
@@ -269,7 +274,7 @@ impl Target {
         limits.enabled && (status.is_some_and(|status| limits.status_codes.contains(&status)) || is_unknown_model())
     }
 
-    /// Reads limits and quotas from the headers of an answer by this model.
+    /// Reads limits and quotas from the headers of a response by this model.
     pub fn observe_head(&self, model: &str, headers: &HeaderMap) {
         let named = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let windows = read_quota_headers(named, clock::unix_ms());
@@ -299,7 +304,7 @@ impl Target {
         condition.windows = windows.into_iter().map(observed).collect();
     }
 
-    /// Notes an error of the provider that condemns the connection for good.
+    /// Records an error that makes the connection permanently unusable.
     pub fn observe_refusal(&self, status: u16, code: Option<&str>, message: &str, started_ms: u64) {
         let mut condition = self.hot.condition.lock();
         if let Some(reason) = TerminalState::of_error(code.unwrap_or_default(), message) {

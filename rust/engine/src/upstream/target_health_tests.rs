@@ -70,7 +70,7 @@ fn a_model_that_a_provider_does_not_have_is_locked_out_alone() {
     assert_eq!(standing(&one, "gone"), Standing::Able);
 }
 
-/// The model is served by an attempt that begins after everything so far.
+/// Serves the model with an attempt that starts after everything so far.
 fn served_later(target: &Target, model: &str) {
     let now_ms = clock::monotonic_ms();
     while clock::monotonic_ms() == now_ms {

@@ -1,5 +1,5 @@
-//! A request body as a list of chunks: what is spliced into a caller's body goes out beside it, and nothing is copied. A
-//! chunk may also be a stretch of a file, which is read as it is sent.
+//! A request body as a list of chunks. Additions to a caller's body are separate chunks, so nothing is copied. A chunk
+//! may also be a range of a file, which is read while it is sent.
 
 use crate::blocking::{self, Blocking};
 use bytes::{Buf as _, Bytes};
@@ -13,10 +13,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 
-/// The bytes that are read of a file at once.
+/// The number of bytes per read of a file.
 const READ_BYTES: u64 = 256 * 1024;
 
-/// A stretch of a body.
+/// A part of a body.
 #[derive(Debug, Clone)]
 pub enum Chunk {
     Bytes(Bytes),
@@ -38,14 +38,14 @@ impl Chunk {
     }
 }
 
-/// The body of a request to a provider, in slices that are written one after the other.
+/// The body of a request to a provider, in slices that are written in order.
 #[derive(Debug, Default)]
 pub struct BodySlices {
     parts: SmallVec<[Chunk; 4]>,
-    /// The first that has something left.
+    /// The index of the first chunk with unsent bytes.
     next: usize,
     left_bytes: u64,
-    /// Of the file that is next.
+    /// Bytes that were read from the current file.
     loaded: Bytes,
     reading: Option<Blocking<io::Result<Bytes>>>,
 }
@@ -61,12 +61,12 @@ impl BodySlices {
         Self { parts, left_bytes, ..Self::default() }
     }
 
-    /// Bytes that are still to be sent.
+    /// The number of unsent bytes.
     pub fn left_bytes(&self) -> u64 {
         self.left_bytes
     }
 
-    /// Sees to it that [`BodySlices::slices`] has something, unless nothing is left.
+    /// Ensures that [`BodySlices::slices`] returns data, unless everything is sent.
     pub fn poll_load(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let (true, Some(Chunk::File { file, start, end })) = (self.loaded.is_empty(), self.parts.get_mut(self.next))
         {
@@ -104,7 +104,7 @@ impl BodySlices {
         if !self.loaded.is_empty() {
             self.loaded.advance(bytes);
             if self.loaded.is_empty() {
-                // What is empty still holds its memory.
+                // An empty buffer still owns its memory.
                 self.loaded = Bytes::new();
             }
             bytes = 0;
@@ -118,7 +118,7 @@ impl BodySlices {
             if part.size() > 0 || !self.loaded.is_empty() {
                 return;
             }
-            // What was sent need not be kept.
+            // Frees the memory of sent data.
             *part = Chunk::default();
             self.next += 1;
         }

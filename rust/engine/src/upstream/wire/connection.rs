@@ -1,5 +1,5 @@
-//! One connection and the request that is on it: writes, and meanwhile reads, for a provider may answer before it has heard
-//! everything.
+//! One connection and its current request. It writes and reads at the same time, because a provider may respond before
+//! it has received the whole request.
 
 use super::body::BodySlices;
 use super::framing::Malformed;
@@ -15,21 +15,21 @@ use std::task::{ready, Context, Poll, Waker};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::task::unconstrained;
 
-/// The most that is read at once.
+/// The maximum number of bytes per read.
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Bytes are copied out of here before anything else runs, so one space does for all connections of a thread.
+    /// Bytes are copied out before anything else runs, so all connections of a thread can share one buffer.
     static SPACE: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// Why no whole answer came.
+/// The reason why no complete response was received.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// Nothing of the request can have been carried out, so that it can be sent again.
+    /// The provider cannot have executed any part of the request, so it can be sent again.
     #[error("the connection was closed before the request")]
     NothingSent,
-    /// An orderly close: before the first byte of an answer, or inside a body.
+    /// An orderly close, before the first byte of a response or inside a body.
     #[error("the connection was closed before the answer's end")]
     Closed,
     /// The request's own body cannot be read.
@@ -47,10 +47,10 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// The part of a request that is not written yet.
+/// The unsent part of a request.
 #[derive(Debug, Default)]
 struct PendingWrite {
-    /// Empty once it is written.
+    /// Empty once the head is written.
     head: Bytes,
     body: BodySlices,
 }
@@ -61,23 +61,23 @@ impl PendingWrite {
     }
 }
 
-/// One HTTP/1.1 connection to a provider, from the client's side.
+/// The client side of one HTTP/1.1 connection to a provider.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "how far each direction has come, and how it ended")]
 pub(super) struct Connection {
     socket: Socket,
-    /// Read, and not used yet.
+    /// Bytes that were read but not used yet.
     ahead: Bytes,
-    /// A head that has not come to its end.
+    /// An incomplete response head.
     partial: BytesMut,
-    /// The provider has said that an answer is to come.
+    /// The provider sent an interim response (1xx).
     is_announced: bool,
     unsent: PendingWrite,
-    /// The provider has some of the request.
+    /// At least part of the request was written.
     has_begun: bool,
-    /// The provider takes no more of the request.
+    /// The provider no longer reads the request.
     is_deaf: bool,
-    /// Written and not flushed, which matters to TLS alone.
+    /// Written but not flushed, which only matters for TLS.
     is_unflushed: bool,
 }
 
@@ -95,32 +95,33 @@ impl Connection {
         }
     }
 
-    /// Whether it may carry another request: everything was written and read, and the other side has neither closed it nor
-    /// said anything unasked.
+    /// Whether the connection can carry another request: everything was written and read, and the peer has neither
+    /// closed it nor sent unexpected bytes.
     pub(super) fn is_idle(&mut self) -> bool {
         if !self.ahead.is_empty() || !self.unsent.is_empty() || self.is_unflushed || self.is_deaf {
             return false;
         }
         let mut space = [0; 1];
         let mut space = ReadBuf::new(&mut space);
-        // Whatever share of the thread's time its task has used: without a share left, everything looks silent.
+        // Unconstrained, because a socket always looks idle once its task has used up its cooperative budget.
         let look = unconstrained(poll_fn(|cx| Pin::new(&mut self.socket).poll_read(cx, &mut space)));
         pin!(look).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// Takes a request up. It is written while its answer is waited for.
+    /// Accepts a request, which is written while waiting for its response.
     pub(super) fn begin(&mut self, head: Vec<u8>, body: BodySlices) {
         self.unsent = PendingWrite { head: head.into(), body };
         self.has_begun = false;
         self.is_announced = false;
     }
 
-    /// The body of a request of which nothing was written.
+    /// Returns the body of a request of which nothing was written.
     pub(super) fn take_unsent(&mut self) -> BodySlices {
         std::mem::take(&mut self.unsent.body)
     }
 
-    /// Writes the request and reads the head of its answer. What is left of a long request is written while the body is read.
+    /// Writes the request and reads the head of its response. The rest of a long request is written while the response
+    /// body is read.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHead, Fault>> {
         if let Err(fault) = self.poll_write(cx) {
             return Poll::Ready(Err(fault));
@@ -129,19 +130,20 @@ impl Connection {
             let seen = self.partial.len();
             let read = ready!(self.poll_read(cx, |bytes: &[u8]| BytesMut::from(bytes)));
             let bytes = match read {
-                // Whatever this is, it is no answer to what was not asked.
+                // Bytes that arrive before the request cannot be its response.
                 _ if !self.has_begun => return Poll::Ready(Err(Fault::NothingSent)),
                 Ok(bytes) if bytes.is_empty() && seen == 0 && !self.is_announced => {
                     return Poll::Ready(Err(Fault::Closed))
                 }
                 Ok(bytes) if bytes.is_empty() => {
-                    // It had begun to answer, so it had heard the request.
+                    // The provider had started its response, so it had received the request.
                     return Poll::Ready(Err(Fault::Broken(io::ErrorKind::UnexpectedEof.into())));
                 }
                 Ok(bytes) => bytes,
                 Err(error) => return Poll::Ready(Err(Fault::Broken(error))),
             };
-            // A head comes whole but for the rarest case; one that does not is read again only where it may be whole.
+            // A head almost always arrives in one read. A partial head is parsed again only when the new bytes may
+            // complete it.
             if seen == 0 {
                 self.partial = bytes;
             } else {
@@ -168,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// Writes what there is room for. A provider that takes no more may have answered: that is then read.
+    /// Writes as much as possible. A provider that no longer reads may have responded, so the response is then read.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         if self.is_deaf {
             return Ok(());
@@ -184,7 +186,7 @@ impl Connection {
             }
             body.slices(&mut slices);
             if slices.is_empty() {
-                // A file is being read.
+                // A file read is in progress.
                 break;
             }
             let wrote = match Pin::new(&mut self.socket).poll_write_vectored(cx, &slices) {
@@ -198,7 +200,7 @@ impl Connection {
                     let of_head = size.min(head.len());
                     head.advance(of_head);
                     if head.is_empty() {
-                        // What is empty still holds its memory, and the credential in it.
+                        // An empty buffer still owns its memory, which contains the credential.
                         *head = Bytes::new();
                     }
                     body.advance(size - of_head);
@@ -222,7 +224,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once, and gives what came to `keep`; nothing at the connection's end.
+    /// Reads once and passes the bytes to `keep`; an empty slice means the end of the connection.
     pub(super) fn poll_read<T>(&mut self, cx: &mut Context<'_>, keep: impl FnOnce(&[u8]) -> T) -> Poll<io::Result<T>> {
         SPACE.with_borrow_mut(|space| {
             let mut read = ReadBuf::new(space);
@@ -231,7 +233,7 @@ impl Connection {
         })
     }
 
-    /// Bytes that were read beyond the head.
+    /// Returns the bytes that were read after the head.
     pub(super) fn take_ahead(&mut self) -> Bytes {
         std::mem::take(&mut self.ahead)
     }

@@ -1,35 +1,37 @@
-//! How the end of an answer's body is told (RFC 9112, section 6.3), and the chunked coding.
+//! Determines the end of a response body (RFC 9112, section 6.3) and decodes the chunked coding.
 
 use bytes::BytesMut;
 use http::header::{self, HeaderMap};
 use http::{StatusCode, Version};
 
-/// The most bytes of one chunk's extension, or of all trailers together; nobody reads them.
+/// The maximum number of bytes of one chunk's extensions, or of all trailers together. Their content is ignored.
 const MAX_ASIDE_BYTES: usize = 16 * 1024;
-/// Extensions of all chunks together may come to this, and to as much again as the body: a server that says a word with every
-/// chunk is in order, and one that says nothing else is not.
+/// The allowance for the extensions of all chunks together, in addition to a share of the body's size. A server may add
+/// an extension to every chunk, but may not send extensions without a body.
 const MAX_EXTENSIONS_AHEAD_BYTES: u64 = 64 * 1024;
-/// For each byte of the body: a chunk of one byte may have an extension such as `;chunk-signature=<64 hex digits>`.
+/// The allowance per byte of the body: a chunk of one byte may have an extension such as `;chunk-signature=<64 hex
+/// digits>`.
 const EXTENSION_BYTES_PER_BYTE: u64 = 128;
-/// Digits of one size, and the blanks behind them with which some servers fill it up.
+/// The digits of a chunk size, including the blanks with which some servers pad it.
 const MAX_SIZE_BYTES: usize = 32;
 
-/// Not HTTP, or not the HTTP that was asked for.
+/// Invalid HTTP, or HTTP that was not requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// How the end of a response's body is told.
+/// How the end of a response body is determined.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// This many bytes of the body are still to come.
+    /// This many bytes of the body remain.
     Length(u64),
     Chunked(Chunks),
-    /// All that comes until the connection ends.
+    /// All bytes until the connection closes.
     UntilClose,
 }
 
 impl Framing {
-    /// Whether nothing more of the body comes. A body until the close of its connection ends with that close alone.
+    /// Whether the body is complete. A body that is delimited by the close of its connection is complete only after the
+    /// close.
     pub(super) fn is_done(&self) -> bool {
         match self {
             Self::Length(left) => *left == 0,
@@ -38,7 +40,7 @@ impl Framing {
         }
     }
 
-    /// Reads the framing of a body from the head of its answer, to a request other than HEAD.
+    /// Determines the framing from the head of a response to a request other than HEAD.
     pub(super) fn read(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, Malformed> {
         if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Ok(Self::Length(0));
@@ -46,7 +48,7 @@ impl Framing {
         if headers.contains_key(header::TRANSFER_ENCODING) {
             let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
             let is_chunked = codings.next().is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
-            // Another coding was not asked for.
+            // No other coding was requested.
             let is_legal = is_chunked && codings.next().is_none() && version == Version::HTTP_11;
             return if is_legal { Ok(Self::Chunked(Chunks::default())) } else { Err(Malformed) };
         }
@@ -56,14 +58,14 @@ impl Framing {
             return Err(Malformed);
         }
         let digits = first.as_bytes();
-        // Digits alone: the standard parser would take a sign.
+        // Only digits are allowed; the standard parser would accept a sign.
         let number = std::str::from_utf8(digits).ok().filter(|_| digits.iter().all(u8::is_ascii_digit));
         number.and_then(|text| text.parse().ok()).map(Self::Length).ok_or(Malformed)
     }
 }
 
-/// Whether the connection may carry another request after this answer. One that names two lengths ends its connection: the
-/// next reader may have believed the other (RFC 9112, 6.1).
+/// Whether the connection can carry another request after this response. Two different lengths end the connection,
+/// because another recipient may have used the other one (RFC 9112, section 6.1).
 pub(super) fn persists(version: Version, headers: &HeaderMap) -> bool {
     let says = |word: &[u8]| {
         let values = headers.get_all(header::CONNECTION).iter();
@@ -81,14 +83,14 @@ enum At {
     #[default]
     Size,
     Digits,
-    /// Behind the digits.
+    /// After the digits.
     Blank,
     Extension,
     SizeEnd,
     Data,
     DataEnd,
     DataEnded,
-    /// Where a trailer, or the last line, begins.
+    /// At the start of a trailer or of the last line.
     Trailer,
     TrailerLine,
     TrailerEnd,
@@ -96,18 +98,18 @@ enum At {
     Done,
 }
 
-/// Takes the chunked coding off (RFC 9112, section 7.1). Lines end with CR LF and nothing less, so that nobody between us and
-/// the provider can see other borders than we do.
+/// Decodes the chunked coding (RFC 9112, section 7.1). Only CR LF ends a line, so that an intermediary cannot see
+/// different boundaries than we do.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chunks {
     at: At,
-    /// Of this chunk.
+    /// Remaining bytes of this chunk.
     left: u64,
-    /// Of the line with its size, so far.
+    /// Bytes of the size line so far.
     size_bytes: usize,
-    /// Of this chunk's extension, or of the trailers.
+    /// Bytes of this chunk's extension, or of the trailers.
     aside: usize,
-    /// Of all extensions and of the body so far.
+    /// Bytes of all extensions and of the body so far.
     extensions_bytes: u64,
     body_bytes: u64,
 }
@@ -117,8 +119,8 @@ impl Chunks {
         self.at == At::Done
     }
 
-    /// Reads on. What belongs to the body is appended to `out`; answers how many bytes were used, which are all unless the
-    /// body has come to its end.
+    /// Decodes more input and appends the body's bytes to `out`. Returns the number of bytes used, which is all of them
+    /// unless the body is complete.
     pub fn decode(&mut self, input: &[u8], out: &mut BytesMut) -> Result<usize, Malformed> {
         let mut used = 0;
         while let Some(&byte) = input.get(used) {
@@ -163,7 +165,7 @@ impl Chunks {
             (At::Trailer, b'\r') => At::LastEnd,
             (At::TrailerLine, b'\r') => At::TrailerEnd,
             (At::Trailer | At::TrailerLine, byte) if byte != b'\n' => self.beside(At::TrailerLine)?,
-            // A size of zero, or one more trailer.
+            // A size of zero, or another trailer.
             (At::SizeEnd, b'\n') => {
                 self.aside = 0;
                 At::Trailer
@@ -185,7 +187,7 @@ impl Chunks {
 
     fn extended(&mut self) -> Result<At, Malformed> {
         self.extensions_bytes += 1;
-        // The chunk that it stands before counts: it is announced.
+        // The announced size of the chunk after the extension counts as well.
         let body_bytes = self.body_bytes.saturating_add(self.left.min(MAX_EXTENSIONS_AHEAD_BYTES));
         let most = body_bytes.saturating_mul(EXTENSION_BYTES_PER_BYTE).saturating_add(MAX_EXTENSIONS_AHEAD_BYTES);
         if self.extensions_bytes > most {
@@ -271,10 +273,10 @@ mod tests {
         }
         let more = [&input[..], b"HTTP/1.1"].concat();
         assert_eq!(decode(&more, more.len()), Ok((b"hello world".to_vec(), input.len(), true)));
-        // Sizes that are filled up to one width are no extension, however many there are.
+        // Sizes that are padded to a fixed width are not extensions, however many there are.
         let wide = [b"1     \r\nx\r\n".repeat(10_000), b"0\r\n\r\n".to_vec()].concat();
         assert_eq!(decode(&wide, 999).map(|(out, _, is_done)| (out.len(), is_done)), Ok((10_000, true)));
-        // A word with every chunk, which over a long answer comes to more than any one chunk may say.
+        // An extension for every chunk, which adds up to more than the limit of one chunk.
         let signed = [b"1;chunk-signature=".as_slice(), &[b'0'; 64], b"\r\nx\r\n"].concat();
         let signed = [signed.repeat(10_000), b"0;last\r\nx: y\r\n\r\n".to_vec()].concat();
         assert_eq!(decode(&signed, 999).map(|(out, _, is_done)| (out.len(), is_done)), Ok((10_000, true)));
@@ -304,7 +306,7 @@ mod tests {
         assert_eq!(decode(&long, 1000), Err(Malformed));
         let trailers = [b"0\r\n".to_vec(), b"x: y\r\n".repeat(MAX_ASIDE_BYTES)].concat();
         assert_eq!(decode(&trailers, 1000), Err(Malformed));
-        // Much beside little.
+        // Long extensions with little data.
         let idle = [b"1;".to_vec(), vec![b'a'; 15_000], b"\r\nx\r\n".to_vec()].concat().repeat(100);
         assert_eq!(decode(&idle, 1000), Err(Malformed));
     }

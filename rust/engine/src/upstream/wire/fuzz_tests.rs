@@ -1,5 +1,5 @@
-//! The client of HTTP/1 against any bytes in any pieces: it never panics, holds no more than its bounds, and reads the same
-//! however the bytes are cut.
+//! Feeds arbitrary bytes in arbitrary pieces to the HTTP/1 client. It never panics, stays within its bounds, and
+//! returns the same result however the bytes are split.
 
 use super::framing::{Chunks, Framing};
 use super::head::{self, Decoded};
@@ -8,13 +8,13 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use proptest::prelude::*;
 use proptest::sample::{select, Index};
 
-/// The outcome of a stream of bytes.
+/// The result of reading a stream of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Read {
-    /// A head that has not come whole.
+    /// An incomplete head.
     Waiting,
     Malformed,
-    /// Status, headers, body so far, whether it is whole, and what follows it.
+    /// Status, headers, body so far, whether the body is complete, and the following bytes.
     Answer {
         status: u16,
         headers: usize,
@@ -25,7 +25,7 @@ enum Read {
     },
 }
 
-/// As the connection reads: a head in whatever pieces, then a body.
+/// Reads like the connection does: a head in pieces, then a body.
 fn read(pieces: &[&[u8]]) -> Read {
     let mut partial = BytesMut::new();
     let mut pieces = pieces.iter();
@@ -144,7 +144,7 @@ fn fuzz_http1() {
         let whole = if bytes.is_empty() { read(&[]) } else { read(&[&bytes]) };
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         for cut in [read(&pieces), read(&single)] {
-            // A fault behind the point where a cut reading still waits is found when the rest comes.
+            // An error after the point where a split read is still waiting is found with the remaining bytes.
             if (&whole, &cut) != (&Read::Malformed, &Read::Waiting) {
                 prop_assert_eq!(&cut, &whole);
             }

@@ -1,4 +1,4 @@
-//! Heads: a request's in bytes, and an answer's out of them.
+//! Encodes request heads and decodes response heads.
 
 use super::framing::{persists, Framing, Malformed};
 use bytes::Bytes;
@@ -6,11 +6,11 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode, Uri, Version};
 use std::mem::MaybeUninit;
 
-/// The largest head that is read, and its lines.
+/// The maximum size of a response head, and its maximum number of headers.
 pub(super) const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
 
-/// A request's head in bytes, with the length of its body. Lengths that the headers name are not believed.
+/// Encodes a request head with the length of its body. Length headers in the input are ignored.
 pub(super) fn encode(method: &Method, uri: &Uri, headers: &HeaderMap, body_bytes: u64) -> Vec<u8> {
     let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
@@ -35,32 +35,32 @@ pub(super) fn encode(method: &Method, uri: &Uri, headers: &HeaderMap, body_bytes
     out
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
     pub(super) answer: Response<()>,
     pub(super) framing: Framing,
     pub(super) persists: bool,
-    /// Where its body begins.
+    /// Where the body starts.
     pub(super) end: usize,
 }
 
-/// Whether a head may end in what came behind the first `seen` bytes.
+/// Whether a head may end in the bytes after the first `seen`.
 pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
     let new = &input[seen.saturating_sub(3)..];
     memchr::memchr_iter(b'\n', new).any(|at| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-/// The result of reading bytes as a head.
+/// The result of decoding bytes as a head.
 #[derive(Debug)]
 pub(super) enum Decoded {
     Whole(ResponseHead),
-    /// More bytes are needed. The first so many are done with: they only said that a head is to come (1xx).
+    /// More bytes are needed. This many bytes were interim responses (1xx) and can be discarded.
     Partial(usize),
 }
 
-/// Reads an answer's head, and passes over those that only say that one is to come (1xx). Each has its own bound: a provider
-/// that says every second that it still works is in order for as long as it is waited for.
+/// Decodes a response head and skips interim responses (1xx). The size limit applies to each of them, so a provider may
+/// send an interim response every second for as long as the caller waits.
 pub(super) fn decode(input: &Bytes) -> Result<Decoded, Malformed> {
     let mut start = 0;
     loop {
@@ -78,7 +78,7 @@ pub(super) fn decode(input: &Bytes) -> Result<Decoded, Malformed> {
         };
         let status = read.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed)?;
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            // Nobody asked for another.
+            // No protocol upgrade was requested.
             return Err(Malformed);
         }
         if status.is_informational() {
@@ -89,7 +89,7 @@ pub(super) fn decode(input: &Bytes) -> Result<Decoded, Malformed> {
         let mut headers = HeaderMap::with_capacity(read.headers.len());
         for line in &*read.headers {
             let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Malformed)?;
-            // An empty value lies nowhere.
+            // `slice_ref` does not accept an empty value.
             let value = if line.value.is_empty() { Bytes::new() } else { input.slice_ref(line.value) };
             headers.append(name, HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?);
         }

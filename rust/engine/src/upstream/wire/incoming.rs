@@ -1,5 +1,5 @@
-//! The body of an answer, read by whoever wants it. At its end the connection goes back to its pool; dropped before, it is
-//! closed.
+//! The body of a response. At its end the connection returns to its pool; dropping the body earlier closes the
+//! connection.
 
 use super::body::BodySlices;
 use super::connection::{Connection, Fault};
@@ -13,16 +13,16 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 
-/// A request that was not answered.
+/// A request without a response.
 #[derive(Debug)]
 pub struct Unanswered {
     pub fault: Fault,
-    /// The request's body, where nothing of it was sent.
+    /// The request's body, if nothing of it was sent.
     pub unsent: Option<BodySlices>,
 }
 
 impl Lease {
-    /// Sends a request and waits for the head of its answer. The caller sets the deadline.
+    /// Sends a request and waits for the head of its response. The caller sets the deadline.
     pub async fn send(mut self, head: &request::Parts, body: BodySlices) -> Result<Response<Incoming>, Unanswered> {
         let text = head::encode(&head.method, &head.uri, &head.headers, body.left_bytes());
         self.connection.begin(text, body);
@@ -36,19 +36,19 @@ impl Lease {
     }
 }
 
-/// The body of a provider's answer as it comes.
+/// The body of a provider's response as it arrives.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Until the end.
+    /// `None` after the end.
     lease: Option<Lease>,
     framing: Framing,
     persists: bool,
-    /// The fault that was found behind the bytes that were given last.
+    /// An error that was found after the bytes returned last.
     fault: Option<Fault>,
 }
 
 impl Incoming {
-    /// The body behind a head. One without bytes gives its connection back at once.
+    /// Creates the body of a response. An empty body returns its connection immediately.
     pub(super) fn new(lease: Lease, framing: Framing, persists: bool) -> Self {
         let mut body = Self { lease: Some(lease), framing, persists, fault: None };
         if body.framing.is_done() {
@@ -90,7 +90,7 @@ impl Incoming {
             if self.framing.is_done() {
                 self.finish();
             }
-            // Of chunks, what was read may all have been borders.
+            // The bytes that were read may consist of chunk boundaries only.
             if !data.is_empty() {
                 return Poll::Ready(Ok(Some(data)));
             }
@@ -98,7 +98,7 @@ impl Incoming {
     }
 }
 
-/// The next bytes of a body whose length was announced; `left` counts down to its end.
+/// Reads the next bytes of a body with a known length; `left` counts the remaining bytes.
 fn poll_counted(connection: &mut Connection, left: &mut u64, cx: &mut Context<'_>) -> Poll<Result<Bytes, Fault>> {
     let data = ready!(read(connection, cx))?;
     let (data, rest) = split(data, *left);
@@ -107,8 +107,8 @@ fn poll_counted(connection: &mut Connection, left: &mut u64, cx: &mut Context<'_
     Poll::Ready(Ok(data))
 }
 
-/// The next bytes of a chunked body, and the fault that was found behind them: bytes before a fault were whole, however they
-/// were cut on their way.
+/// Reads the next bytes of a chunked body and any error after them. Bytes before the error are valid, however they were
+/// split in transit.
 fn poll_chunks(
     connection: &mut Connection,
     chunks: &mut Chunks,
@@ -136,7 +136,7 @@ fn poll_chunks(
     Poll::Ready(Ok((data.freeze(), fault)))
 }
 
-/// The bytes that were read with the head, or else those that come next.
+/// Returns the bytes that were read with the head, or else reads from the socket.
 fn read(connection: &mut Connection, cx: &mut Context<'_>) -> Poll<Result<Bytes, Fault>> {
     let ahead = connection.take_ahead();
     if !ahead.is_empty() {
@@ -163,7 +163,7 @@ impl Body for Incoming {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         let data = ready!(self.poll_data(cx));
         if data.is_err() {
-            // Nothing that follows could be trusted.
+            // Data after an error cannot be trusted.
             self.lease = None;
         }
         Poll::Ready(data.transpose().map(|data| data.map(Frame::data)))

@@ -1,16 +1,17 @@
-//! HTTP/1.1 as a client: a kept connection carries one request and its answer at a time.
+//! An HTTP/1.1 client whose pooled connections carry one request at a time.
 //!
-//! This client is ours, and not a library's, because of where the work happens. A client library drives each connection in a task of its
-//! own and hands requests and answers over queues; here whoever waits for the answer writes the request and reads the answer
-//! himself. That costs no wake-up and no queue, and a connection that waits for a provider holds no buffer at all: bytes are read
-//! into one space per thread, and only what is there is kept.
+//! fairlead has its own client because of where the work happens. A client library drives each connection in a separate
+//! task and passes requests and responses through queues. Here the task that waits for the response writes the request
+//! and reads the response itself. That needs no wake-up and no queue. A connection that waits for a provider holds no
+//! buffer: bytes are read into one buffer per thread, and only received data is copied out.
 //!
 //! ```text
-//! pool -> lease --send(head, body)--> Response<Incoming> --whole--> pool
-//!                      \_ a fault: the connection is closed   \_ dropped before its end: closed
+//! pool -> lease --send(head, body)--> Response<Incoming> --complete--> pool
+//!                      \_ an error: the connection is closed   \_ dropped before its end: closed
 //! ```
 //!
-//! `pool` keeps connections and lends them, `connection` is one of them, `head` writes and reads heads, `body` is what is sent,
+//! `pool` stores idle connections and lends them, `connection` is one of them, `head` encodes and decodes heads, `body`
+//! is the request body, `framing` finds the end of a response, and `incoming` is the response body.
 //! `framing` finds the end of an answer, `incoming` is an answer as it comes.
 
 mod body;

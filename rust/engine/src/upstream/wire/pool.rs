@@ -1,7 +1,7 @@
-//! Kept HTTP/1.1 connections, one stack per origin: the connection used last is the one most likely still open.
+//! Idle HTTP/1.1 connections, one stack per origin. The connection used last is the most likely to be still open.
 //!
-//! An attempt must know whether its connection was fresh or kept (a kept one may turn out closed, and only then is a second
-//! try free), and nothing may retry behind our back.
+//! An attempt must know whether its connection was new or pooled: a pooled one may turn out to be closed, and only then
+//! is a retry free. The pool itself retries nothing.
 
 use super::connection::Connection;
 use crate::upstream::connector::{Connector, Origin, Socket};
@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Kept connections per origin; more than this many idle at once are closed.
+/// The maximum number of idle connections per origin; further ones are closed.
 const MAX_IDLE: usize = 512;
-/// How long a connection is kept: below the five seconds after which common servers close theirs.
+/// The maximum idle time, below the five seconds after which common servers close connections.
 const MAX_IDLE_AGE: Duration = Duration::from_millis(4_500);
-/// Threads that have connections of their own; more share.
+/// The number of threads with a separate set of connections. Further threads share a set.
 const MAX_SHELVES: usize = 64;
 
 #[derive(Debug)]
@@ -26,11 +26,11 @@ struct Idle {
     dialled: Instant,
 }
 
-/// The idle connections towards one origin, the one used last at the end.
+/// The idle connections of one origin, the most recently used one last.
 #[derive(Debug, Default)]
 struct Stack {
     idle: Vec<Idle>,
-    /// When the origin changed hands: a connection that was dialled before leads to somebody who serves it no more.
+    /// When the origin's owner changed. Connections opened before lead to the previous owner.
     not_before: Option<Instant>,
 }
 
@@ -38,8 +38,8 @@ thread_local! {
     static SHELF: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Gives the calling thread connections of its own, by its number from 1: a connection is told of its bytes by the runtime that
-/// dialled it, and a request that borrows it from elsewhere pays for each of them with a wake-up between threads.
+/// Assigns a set of connections to the calling thread, by its number from 1. A connection's events arrive at the
+/// runtime that opened it, and using the connection from another thread costs a wake-up between threads for each event.
 pub fn take_shelf(number: usize) {
     SHELF.set(number % MAX_SHELVES);
 }
@@ -47,14 +47,15 @@ pub fn take_shelf(number: usize) {
 type Shelf = Mutex<HashMap<Arc<Origin>, Stack>>;
 type Shelves = [Shelf; MAX_SHELVES];
 
-/// Connections to providers that are open and idle, by origin.
+/// Idle connections to providers, by origin.
 #[derive(Debug)]
 pub struct Pool {
     connector: Connector,
     shelves: Arc<Shelves>,
 }
 
-/// A connection checked out for one request. It goes back with the end of its answer; dropped, it is closed.
+/// A connection checked out for one request. It returns to the pool at the end of its response; dropping it closes the
+/// connection.
 #[derive(Debug)]
 pub struct Lease {
     pub(super) connection: Box<Connection>,
@@ -63,12 +64,12 @@ pub struct Lease {
     dialled: Instant,
     origin: Arc<Origin>,
     shelves: Arc<Shelves>,
-    /// Where it was dialled.
+    /// The set of the thread that opened the connection.
     shelf: usize,
 }
 
 impl Lease {
-    /// The answer was read to its end.
+    /// Returns the connection after its response was read to the end.
     pub(super) fn give_back(mut self) {
         if !self.connection.is_idle() {
             return;
@@ -95,14 +96,14 @@ impl Pool {
         Lease { connection, is_reused, dialled, origin, shelves, shelf: SHELF.get() }
     }
 
-    /// A kept connection, if one is open.
+    /// Returns an idle connection, if one is open.
     pub fn idle(&self, origin: &Arc<Origin>) -> Option<Lease> {
         loop {
             let mut stacks = self.shelves[SHELF.get()].lock();
             let stack = &mut stacks.get_mut(origin)?.idle;
             let mut entry = stack.pop()?;
             if entry.since.elapsed() > MAX_IDLE_AGE {
-                // The rest of the stack is older.
+                // The remaining connections have been idle for even longer.
                 stack.clear();
                 return None;
             }
@@ -113,18 +114,18 @@ impl Pool {
         }
     }
 
-    /// A connection that is no HTTP exchange. The caller sets the deadline.
+    /// Opens a connection for a protocol other than HTTP. The caller sets the deadline.
     pub async fn dial(&self, origin: &Arc<Origin>) -> Result<Socket, Error> {
         self.connector.dial(origin).await
     }
 
-    /// A fresh connection. The caller sets the deadline.
+    /// Opens a new connection. The caller sets the deadline.
     pub async fn fresh(&self, origin: &Arc<Origin>) -> Result<Lease, Error> {
         let socket = self.connector.dial(origin).await?;
         Ok(self.lease(Box::new(Connection::new(socket)), None, origin))
     }
 
-    /// The origin is served by somebody else now: what was dialled so far is closed, once it is idle.
+    /// Discards all connections of an origin whose owner changed. Connections in use are closed once they are idle.
     pub fn forget(&self, origin: &Arc<Origin>) {
         let not_before = Some(Instant::now());
         for shelf in &*self.shelves {
@@ -132,7 +133,7 @@ impl Pool {
         }
     }
 
-    /// Closes what has been idle too long, or was closed by the other side. Called about once a second.
+    /// Closes connections that exceeded the idle time or that the peer closed. Called about once a second.
     pub fn sweep(&self) {
         for shelf in &*self.shelves {
             shelf.lock().retain(|_, stack| {

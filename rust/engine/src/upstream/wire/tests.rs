@@ -1,4 +1,4 @@
-//! Both ends of a connection in one place: what a provider does, and what comes of it.
+//! Runs both ends of a connection in one place: the provider's actions and their results.
 
 use super::connection::Connection;
 use super::incoming::Unanswered;
@@ -38,7 +38,7 @@ fn body(text: &'static str) -> BodySlices {
     BodySlices::new(Pieces::from_iter([Bytes::from_static(text.as_bytes())]))
 }
 
-/// Reads until a request with this body is whole.
+/// Reads until a request with this body is complete.
 async fn hear(provider: &mut UnixStream, body: &str) {
     let mut request = Vec::new();
     while !request.ends_with(format!("\r\n\r\n{body}").as_bytes()) {
@@ -114,7 +114,7 @@ async fn a_kept_connection_that_was_closed_is_not_used_again() {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     pool.lease(Box::new(Connection::new(Socket::Unix(ours))), None, &origin).give_back();
     drop(theirs);
-    // The runtime tells of it at one of its next looks.
+    // The runtime reports the close at one of its next polls.
     let gone = async {
         while let Some(lease) = pool.idle(&origin) {
             lease.give_back();
@@ -178,7 +178,7 @@ async fn what_can_be_sent_again_is_told_from_what_cannot() {
     let (answer, ()) = tokio::join!(lease.send(&head, body("hello")), served);
     assert!(matches!(answer, Err(Unanswered { fault: Fault::Closed, unsent: None })));
 
-    // It had begun to answer.
+    // The provider had started to respond.
     let Pair { lease, mut provider, .. } = pair();
     provider.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 2").await.expect("written");
     provider.shutdown().await.expect("closed");
@@ -193,7 +193,7 @@ async fn what_can_be_sent_again_is_told_from_what_cannot() {
 
 #[test]
 fn a_body_that_cannot_be_read_is_nobody_elses_fault() {
-    // The one thread that reads files is kept busy until the head was seen: it does not wait for the disk.
+    // The only thread for file reads is blocked until the head was read: reading the head does not wait for the disk.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
     let (disk_is_free, disk_is_busy) = std::sync::mpsc::channel::<()>();
@@ -225,7 +225,7 @@ async fn a_provider_may_answer_before_it_has_heard_everything() {
     let long = BodySlices::new(Pieces::from_iter([Bytes::from(vec![b'a'; MANY])]));
     let mut answer = lease.send(&head(), long).await.expect("an answer").into_body();
     let served = async {
-        // It goes on listening, and says the rest when it has heard all.
+        // The provider continues to read and sends the rest after it has read everything.
         let (mut space, mut read_bytes) = (vec![0; 65_536], 0);
         while read_bytes < MANY {
             read_bytes += provider.read(&mut space).await.expect("more");
@@ -245,7 +245,7 @@ async fn a_provider_that_refuses_and_hears_no_more_is_still_heard() {
     drop(provider);
     let long = BodySlices::new(Pieces::from_iter([Bytes::from(vec![b'a'; 8 * 1024 * 1024])]));
     let answer = lease.send(&head(), long).await;
-    // Where the kernel took nothing, that is told; else the answer is.
+    // The result is an error if the kernel accepted nothing, and the response otherwise.
     match answer {
         Ok(answer) => {
             assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
