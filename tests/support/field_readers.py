@@ -24,7 +24,7 @@ from tests.support.rust_structs import ROOT, Sources, core_type, mapped_type
 
 PAGE: Final = ROOT / "docs" / "reference" / "fields.md"
 HEAD: Final = """\
-# Fields and who reads them
+# Fields and where they are used
 
 Written from the code by `make reference`: each field of a record was changed over the management API, and what that
 changed in the relay's snapshot was followed to the code that reads it. A test fails for a field that nothing reads.
