@@ -178,7 +178,7 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         ),
         EventType(
             "budget.forecast",
-            "A key or a group that goes on as it did passes its limit in USD before the month ends (once a month).",
+            "A key or a group is on course to exceed its limit in USD before the month ends (once a month).",
             {**_BUDGET, "projectedUsdMicros": "what the month would come to"},
         ),
         EventType(

@@ -77,7 +77,7 @@ def check_public(
     if not keys_required:
         raise Refusal(
             f"{flag_and_variable('host')} is {host}, which others can reach, "
-            f"and no key is asked of them: set REQUIRE_API_KEY=true, {way_out}."
+            f"and keys are not required: set REQUIRE_API_KEY=true, {way_out}."
         )
     if password_stored:
         return
@@ -85,5 +85,5 @@ def check_public(
         state = "is a well-known placeholder" if initial_password else "is not set"
         raise Refusal(
             f"{flag_and_variable('host')} is {host}, which others can reach, "
-            f"and INITIAL_PASSWORD {state}: set it to a password of your own, {way_out}."
+            f"and INITIAL_PASSWORD {state}: set it to a password that you choose, {way_out}."
         )

@@ -29,8 +29,8 @@ def check_store_url(url: str) -> None:
         raise ValueError("the path must be the number of a database, such as /0")
     if parts.query not in {"", "cluster=true"} or parts.fragment:
         raise ValueError(
-            "must end after the number of the database, or with ?cluster=true: options are settings of "
-            "their own"
+            "must end after the number of the database, or with ?cluster=true: options are "
+            "separate settings"
         )
     if (len(hosts) > 1 or parts.query) and number.strip("0"):
         raise ValueError("a cluster has database 0 only: the path must be /0, or nothing")

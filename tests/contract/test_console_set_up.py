@@ -44,10 +44,10 @@ async def test_mail_is_set_tried_and_taken_back(control, admin) -> None:  # noqa
         assert (told["host"], told["events"]) == ("127.0.0.1", ["budget.reached"])
         assert told["recipients"] == ["ops@example.com", "dev@example.com"]
         answer = await post(control, admin, MAIL, act="test")
-        assert "A test mail was taken by 127.0.0.1" in answer.text
+        assert "A test mail was accepted by 127.0.0.1" in answer.text
         assert len(inbox.mails) == 1
     answer = await post(control, admin, MAIL, act="test")
-    assert "The test mail was not taken" in answer.text
+    assert "The test mail was not accepted" in answer.text
     answer = await post(control, admin, MAIL, act="delete")
     assert "The server 127.0.0.1 and its password." in answer.text
     assert (await post(control, admin, MAIL, act="delete", confirmed="yes")).status_code == 303

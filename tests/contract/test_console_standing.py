@@ -73,7 +73,7 @@ async def test_refusals_of_everything_need_attention_too(control, admin) -> None
 async def test_an_instance_without_providers_claims_nothing(control, admin) -> None:
     shown = text_of((await control.client.get("/dashboard", headers=admin)).text)
     assert "No faults" not in shown
-    assert "Begin here" in shown
+    assert "Start here" in shown
 
 
 def row(outcome: str, provider: str = "p") -> dict[str, str | None]:

@@ -548,11 +548,11 @@ async def test_usage_leaves_as_parquet(control, admin) -> None:
 
 async def test_the_first_steps_are_led_until_calls_arrive(control, admin) -> None:
     text = await page(control, admin, "/dashboard")
-    assert "Begin here" in text
-    assert "It arrives on this page as you watch." in text
+    assert "Start here" in text
+    assert "It appears on this page." in text
     await make_batch(control, (await make_key(control, "first"))["id"])
     await fill_log(control)
-    assert "Begin here" not in await page(control, admin, "/dashboard")
+    assert "Start here" not in await page(control, admin, "/dashboard")
 
 
 async def test_a_tool_is_pointed_here_and_put_back(config: ControlConfig, tmp_path: Path) -> None:

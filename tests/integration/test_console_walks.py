@@ -367,7 +367,7 @@ def test_a_newcomer_sees_the_first_call_arrive(
         page.goto("/dashboard")
         page.get_by_label("Password").fill(OWNER_PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        sync_api.expect(page.get_by_role("heading", name="Begin here")).to_be_visible()
+        sync_api.expect(page.get_by_role("heading", name="Start here")).to_be_visible()
         page.get_by_role("link", name="Add", exact=True).click()
         page.goto("/dashboard/providers/new-endpoint")
         page.get_by_label("Name").fill("Our lab")

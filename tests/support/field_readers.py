@@ -24,11 +24,11 @@ from tests.support.rust_structs import ROOT, Sources, core_type, mapped_type
 
 PAGE: Final = ROOT / "docs" / "reference" / "fields.md"
 HEAD: Final = """\
-# Fields and who reads them
+# Fields and where they are used
 
-Written from the code by `make reference`: each field of a record was changed over the management API, and what that
-changed in the relay's snapshot was followed to the code that reads it. A test fails for a field that nothing reads.
-`refused`: a value other than null is refused, with the reason.
+`make reference` writes this page. It changes each field of a record over the management API, looks at what changes in
+the relay's snapshot, and finds the code that reads it. A test fails for a field that no code reads. `refused` means that
+a value other than null is refused, with the reason.
 """
 LABELS: Final = {
     "keys": "Keys (`/api/keys`)",

@@ -58,7 +58,7 @@ class AgentRequest:
     owner: str
 
 
-@router.get("/agents/{slug}/.well-known/agent-card.json", summary="What an agent says of itself")
+@router.get("/agents/{slug}/.well-known/agent-card.json", summary="Describe an agent: its A2A card")
 async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, Any]:
     """The public agent card, which tells clients where to get a token."""
     skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))

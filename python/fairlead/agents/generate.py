@@ -19,7 +19,9 @@ ANSWER_MAX_CHARS: Final = 150_000
 class GenerateSkill(Wire):
     """The body: a description of the wanted agent."""
 
-    description: Description = Field(description="What the agent is for, in plain words.")
+    description: Description = Field(
+        description="A description of the agent's purpose, in plain words."
+    )
     model: ModelName | None = Field(None, description="Who writes it, and what it asks later.")
     api_key_id: KeyId | None = Field(None, description="The key on whose behalf both ask.")
     save: bool = Field(False, strict=True, description="Store it as well.")

@@ -54,8 +54,10 @@ class NewSkill(Wire):
 
     name: Name
     description: Description
-    prompt: Prompt = Field(description="What the model is told to be; the caller never sees it.")
-    model: ModelName | None = Field(None, description=f"What it asks; left out, `{DEFAULT_MODEL}`.")
+    prompt: Prompt = Field(description="The system prompt for the model; the caller never sees it.")
+    model: ModelName | None = Field(
+        None, description=f"The model that the skill calls; default `{DEFAULT_MODEL}`."
+    )
     temperature: Temperature | None = None
     api_key_id: KeyId | None = Field(
         None, description="The key on whose behalf it asks: that key's limits, cost and log."

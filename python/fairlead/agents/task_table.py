@@ -41,7 +41,7 @@ def insert_task(con: Connection, task: Task, message: Message) -> Task:
     ).fetchone() or (0, 0)
     if counts[0] >= ACTIVE_MAX or counts[1] >= ACTIVE_OF_OWNER_MAX:
         raise RateLimited(
-            "Too many tasks are under way: wait until some have ended.", retry_after_s=5
+            "Too many tasks are in progress: wait until some have ended.", retry_after_s=5
         )
     con.execute(
         f"INSERT INTO agent_tasks ({_TASK}) VALUES ({', '.join('?' * 12)})",

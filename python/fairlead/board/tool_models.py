@@ -111,7 +111,7 @@ class ListTodos(ListInProject):
     sprint_id: Id | None = None
     tag: TagName | None = Field(default=None, description="A tag's name.")
     text: Annotated[str, Field(max_length=200)] | None = Field(
-        default=None, description="Stands in the title or the body."
+        default=None, description="A text in the title or the body."
     )
     due_before: Day | None = None
 

@@ -19,7 +19,7 @@ class ProjectView(Wire):
     id: str
     name: str
     description: str
-    role: MemberRole = Field(description="What the caller may do in it.")
+    role: MemberRole = Field(description="The caller's role in the project.")
     todos: dict[Status, int] = Field(description="How many todos there are of each status.")
     created_at: Time
     updated_at: Time
@@ -27,7 +27,7 @@ class ProjectView(Wire):
 
 
 class MemberView(Wire):
-    id: str = Field(description="Of the membership, not of the person.")
+    id: str = Field(description="The id of the membership, not of the person.")
     project_id: str
     user_id: str
     name: str

@@ -139,7 +139,7 @@ def restore(
         raise CommandFailed("--dry-run is for --file.")
     with Instance(url, data_dir) as instance:
         if not dry_run and not yes:
-            question = f"The whole state of {instance.url} is replaced. Go on?"
+            question = f"The whole state of {instance.url} is replaced. Continue?"
             typer.confirm(question, abort=True, err=True)
         if file is not None:
             result = _upload(instance, file, dry_run=dry_run)
@@ -246,7 +246,7 @@ def _print_result(result: dict[str, Any], *, is_dry: bool) -> None:
     if is_dry:
         say("It can be restored; nothing was changed.")
     else:
-        say(f"Restored. What it replaced is kept as {result['replacedBackupId']}.")
+        say(f"Restored. The replaced state is stored as {result['replacedBackupId']}.")
 
 
 def _write_new(target: Path, chunks: Iterator[bytes], advance: Any) -> int:

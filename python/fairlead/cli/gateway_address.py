@@ -80,8 +80,8 @@ def signed_in(context: GatewayContext) -> GatewayAddress:
     check_confidential(context.url)
     if context.insecure:
         print(
-            f"fairlead: WARNING: The certificate of {context.url} is not checked; whoever stands "
-            "between can read and change everything. Name its authority with `fairlead login --ca-file`.",
+            f"fairlead: WARNING: The certificate of {context.url} is not checked: anyone on the "
+            "network path can read and change everything. Name its authority with `fairlead login --ca-file`.",
             file=sys.stderr,
         )
     return GatewayAddress(context.url, _checked_tls(context), None, context.token, context.api_key)

@@ -94,8 +94,8 @@ def _shared_store(health: dict[str, Any]) -> Iterator[Finding]:
     if without:
         yield failure(
             "shared store",
-            f"the shared store does not answer {len(without)} of {len(workers)} workers, so each holds "
-            "the limits of keys by itself",
+            f"the shared store does not answer {len(without)} of {len(workers)} workers, so each counts "
+            "the limits of keys separately",
             "check FAIRLEAD_SHARED_URL, and that the server runs and can be reached; the gateway's log "
             "has the cause",
         )

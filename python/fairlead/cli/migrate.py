@@ -68,8 +68,8 @@ def _next_step(to: str) -> str:
     if to == "embedded":
         return "Start fairlead without FAIRLEAD_DATABASE_URL, with the same secret.key."
     return (
-        "Start every node with FAIRLEAD_DATABASE_URL and the key of this one (FAIRLEAD_SECRET_KEY is what stands in "
-        "secret.key)."
+        "Start every node with FAIRLEAD_DATABASE_URL and the key of this one "
+        "(FAIRLEAD_SECRET_KEY is the content of secret.key)."
     )
 
 

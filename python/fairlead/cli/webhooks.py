@@ -213,12 +213,12 @@ def verify(
     jwks: Annotated[
         str | None,
         typer.Option(
-            help="Of a job's own listener: the keys, as a file or the address of the gateway's "
+            help="For a webhook of a single job: the keys, as a file or the URL of the gateway's "
             "`/.well-known/jwks.json`."
         ),
     ] = None,
     audience: Annotated[
-        str | None, typer.Option(help="Of a job's own listener: its address, as the job named it.")
+        str | None, typer.Option(help="For a webhook of a single job: its URL, as in the job.")
     ] = None,
     secret: Secret = None,
 ) -> None:

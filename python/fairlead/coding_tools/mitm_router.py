@@ -24,8 +24,9 @@ router = APIRouter(prefix="/api/cli-tools", tags=["coding tools"])
 
 MOST_ALIASES = 100
 NOTE = (
-    "No traffic of this tool is intercepted: its requests reach the gateway only where you set the tool's own "
-    "endpoint, or a proxy of yours sends them here. The aliases count for every caller who asks for these names."
+    "No traffic of this tool is intercepted: its requests reach the gateway only if "
+    "you set the tool's endpoint, or if your proxy sends them here. The aliases apply "
+    "to every caller of these names."
 )
 
 
@@ -44,7 +45,7 @@ class MitmStatus(ToolAliases):
     note: str
 
 
-@router.get("/{tool}-mitm", summary="A tool with an endpoint of its own, and its aliases")
+@router.get("/{tool}-mitm", summary="A tool with a fixed endpoint, and its aliases")
 async def read(tool: ToolId, services: ServicesDep) -> MitmStatus:
     entry = _found(tool)
     aliases = await services.state.read(lambda con: aliases_of(con, entry.id))

@@ -46,8 +46,8 @@ ToolName = Annotated[ToolId, Query()]
 Wait = Annotated[
     bool,
     Query(
-        description="Whether to wait for commands that are asked for their version. If not, what is known is told, "
-        "and `reason` says that a command is being asked."
+        description="Whether to wait until commands have reported their version. If not, the answer "
+        "has what is known, and `reason` says that a command has not answered yet."
     ),
 ]
 ModelName = Annotated[
@@ -91,7 +91,7 @@ async def list_all(services: ServicesDep) -> ToolList:
     )
 
 
-@router.get("/all-statuses", summary="What is installed and configured, of every tool")
+@router.get("/all-statuses", summary="Which tools are installed and configured")
 async def all_statuses(services: ServicesDep, *, wait: Wait = True) -> dict[str, ToolStatus]:
     """By the tool's id. Their commands are asked side by side, each for at most five seconds."""
     tools = [tool for tool in catalogue().values() if tool.is_displayed]
@@ -99,7 +99,7 @@ async def all_statuses(services: ServicesDep, *, wait: Wait = True) -> dict[str,
     return {tool.id: status for tool, status in zip(tools, found, strict=True)}
 
 
-@router.get("/status", summary="What is installed and configured, of one tool")
+@router.get("/status", summary="Whether one tool is installed and configured")
 async def status(services: ServicesDep, tool: ToolName, *, wait: Wait = True) -> ToolStatus:
     return await _status(services, _displayed(tool), waits=wait)
 

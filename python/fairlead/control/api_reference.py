@@ -15,8 +15,8 @@ HEAD = """# API
 
 <!-- Written by `make reference`. -->
 
-Every route of the gateway, by what it is about. The machine-readable description (OpenAPI 3.1) is served at
-`GET /api/openapi.json`; the scraping routes have [one of their own](scraping-openapi.json). Errors are in the
+Every route of the gateway, by subject. The machine-readable description (OpenAPI 3.1) is served at
+`GET /api/openapi.json`; the scraping routes have [a separate description](scraping-openapi.json). Errors are in the
 [error reference](errors.md).
 
 Each route says who may call it:
@@ -30,7 +30,7 @@ Each route says who may call it:
 | admin | the same, with an access token of the scope `admin` |
 | session | a session of somebody who signed in, or the local command-line token |
 | account | the same: about one's own account |
-| own credential | what the route itself asks for, as its protocol says |
+| own credential | the credential that the route's protocol defines |
 
 An access token reads with the scope `read` and changes with `write`.
 """
@@ -55,7 +55,7 @@ def api_reference() -> str:
         lines.append(f"## {tag[:1].upper()}{tag[1:]}\n")
         for _, path, method, operation in group:
             lines += page.route(_METHODS[method].upper(), path, operation)
-    lines += ["## Objects\n", "What bodies and answers are made of.\n", *page.objects()]
+    lines += ["## Objects\n", "Types in bodies and answers.\n", *page.objects()]
     return "\n".join(lines)
 
 

@@ -15,11 +15,11 @@ HEAD = """\
 
 Written from the code by `make reference`.
 
-Any key calls models, within its other fields. `manage` and `admin` open the management API as a whole but for
-what needs a signed-in person. Each scope below opens the routes that it names and nothing else; a key may have
-several. Where the key's `allowedEndpoints` are set, `management` must be among them. A scope marked *own* shows rows
-of the key itself alone, and those of the connections that it may use. Other scopes are refused, because they would
-open nothing: any key may call models and search, and tool clients have tokens of their own.
+Any key can call models, within its other fields. `manage` and `admin` open the whole management API except
+routes that need a signed-in person. Each scope below opens only the routes that it names; a key can have
+several. If the key's `allowedEndpoints` are set, they must include `management`. A scope marked *own* shows only rows
+of the key itself, and of the connections that it may use. Other scopes are refused, because they would
+open nothing: any key can call models and search, and tool clients use separate tokens.
 
 | scope | what it is for | routes |
 | --- | --- | --- |

@@ -17,10 +17,10 @@ from fairlead.mcp.tool import toolbox
 from fairlead.usage.tools import TOOLS as USAGE
 
 INSTRUCTIONS = (
-    "A project board. Projects have todos in one order, each with a status (backlog, todo, "
-    "in_progress, review, done), and sprints and tags. Begin with projects_list; board_get shows a "
-    "project at a glance. Ids are opaque: take them from lists. To put a todo somewhere, name the "
-    "todo that it is to stand before or after."
+    "A project board. Projects have todos in one order, each with a status (backlog, "
+    "todo, in_progress, review, done), and sprints and tags. Begin with projects_list; "
+    "board_get shows a project at a glance. Ids are opaque: take them from lists. To "
+    "move a todo, name the todo before or after which it goes."
 )
 
 RPC = Server("fairlead", "fairlead board", INSTRUCTIONS, toolbox(BOARD))

@@ -16,7 +16,7 @@ HEAD = """# Tools
 <!-- Written by `make reference`. -->
 
 What programs can call at `/mcp/rpc` (with an OAuth access token) and at `/mcp` (with a session or a static token);
-how, is told in [use the board](../how-to/use-the-board.md). Each tool has the schemas of its input and output in
+[use the board](../how-to/use-the-board.md) shows how. Each tool has the schemas of its input and output in
 `tools/list`. Hints: *reads* changes nothing, *deletes* takes something away for good, *repeatable* changes nothing more
 when it is called again with the same input.
 """

@@ -79,7 +79,11 @@ GROUPS: Final = (
                 "calls",
             ),
             Field(
-                "config.windows", "Whose reset counts", "choices", "reset-window.", options=WINDOWS
+                "config.windows",
+                "Quota windows that count",
+                "choices",
+                "reset-window.",
+                options=WINDOWS,
             ),
             Field(
                 "config.handoffThreshold",
@@ -208,7 +212,7 @@ GROUPS: Final = (
             ),
             Field(
                 "config.maxRetries",
-                "One is asked again",
+                "Retries of one target",
                 "whole",
                 "0 to 10: after a failure that may pass, before the next.",
                 "times",
@@ -229,7 +233,7 @@ GROUPS: Final = (
         hint="Empty: as the defaults of all combos say.",
     ),
     Group(
-        "What an answer must be like",
+        "Rules for answers",
         (
             Field(
                 "config.responseValidation.minContentLength", "At least", "whole", "", "characters"
@@ -263,7 +267,7 @@ GROUPS: Final = (
             Field(f"{_SHADOWS}.enabled", "Models are asked beside, for comparison", "switch"),
             Field(f"{_SHADOWS}.targets", "Which", "lines", "One in a line.", example="groq/llama"),
             Field(f"{_SHADOWS}.sampleRate", "Share of requests", "decimal", "0 to 1; empty: 0.1."),
-            Field(f"{_SHADOWS}.maxTargets", "Of one request", "whole", "Empty: 1.", "shadows"),
+            Field(f"{_SHADOWS}.maxTargets", "For one request", "whole", "Empty: 1.", "shadows"),
             Field(f"{_SHADOWS}.timeoutMs", "Each has", "whole", "Empty: 60000.", "ms"),
         ),
         hint="No caller sees or pays for their answers.",

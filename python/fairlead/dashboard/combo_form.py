@@ -173,7 +173,7 @@ def _step(place: int, row: Mapping[str, str]) -> dict[str, Any]:
     name = row["model"].strip()
     common = {"weight": int(weight), "label": row["label"].strip() or None}
     if name.startswith(PREFIX):
-        for field, words in (("connectionId", "connection"), ("prompt", "text of its own")):
+        for field, words in (("connectionId", "connection"), ("prompt", "prompt")):
             if row[field].strip():
                 message = f"Step {place + 1} is a combo, which has no {words}: leave it out."
                 raise Refused(400, message, f"models.{place}.{field}")

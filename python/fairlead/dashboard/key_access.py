@@ -133,7 +133,7 @@ def _state(key: Record) -> str:
 
 def _models(key: Record) -> str:
     if key["forcedModel"]:
-        return f"always {key['forcedModel']}, whatever is asked for"
+        return f"always {key['forcedModel']}, whatever the request names"
     is_restricted = key["modelAccessMode"] == "restricted"
     words = f"only {_named(key['allowedModels'], 'none')}" if is_restricted else "all"
     if key["blockedModels"]:

@@ -191,7 +191,7 @@ _RIGHTS: Final = (
     Field("allowedEndpoints", "Kinds of call", "choices", "None chosen: all.", options=ENDPOINTS),
     Field(
         "scopes",
-        "Of the management API",
+        "Parts of the management API",
         "choices",
         "None chosen: nothing of it.",
         options=SCOPES,

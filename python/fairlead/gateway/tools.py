@@ -21,14 +21,14 @@ class EmptyBody(Wire):
 
 class ListModels(Wire):
     text: Annotated[str, Field(max_length=300)] | None = Field(
-        default=None, description="Stands in the model's name."
+        default=None, description="A text in the model's name."
     )
     limit: Annotated[int, Field(strict=True, ge=1, le=500)] = 100
     offset: Annotated[int, Field(strict=True, ge=0, le=2**31)] = 0
 
 
 class ToolModel(Wire):
-    id: str = Field(description="What a request names as its model.")
+    id: str = Field(description="The name for requests.")
     provider: str | None
     context_length: int | None = Field(description="Tokens.")
     max_output_tokens: int | None

@@ -65,7 +65,9 @@ class GroupFields(Wire):
         True, description="While it is off, its keys and those of the groups below are refused."
     )
     tags: Tags = Field(
-        [], max_length=20, description="What usage of its keys is found by, beside the keys' own."
+        [],
+        max_length=20,
+        description="Labels for finding usage of its keys, in addition to the keys' tags.",
     )
     model_access_mode: Literal["all", "restricted"] = "all"
     allowed_models: list[ModelId] = Field([], max_length=1000)

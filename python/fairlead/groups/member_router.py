@@ -142,7 +142,7 @@ async def list_mine(services: ServicesDep, caller: CallerDep) -> MyGroups:
     return MyGroups.model_construct(groups=groups, total=len(groups))
 
 
-@router.get("/{group_id}/spending", summary="What is spent and left at one's group's levels")
+@router.get("/{group_id}/spending", summary="Spending at the levels of one's group")
 async def spending(group_id: str, services: ServicesDep, caller: CallerDep) -> GroupSpending:
     await services.state.read(lambda con: _standing(con, caller, group_id))
     return await read_spending(services, group_id)

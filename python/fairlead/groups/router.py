@@ -37,13 +37,15 @@ router = APIRouter(prefix="/api/groups", tags=["groups"])
 
 GROUPS_MAX: Final = 10_000
 NO_GROUP: Final = "none"
-Tag = Annotated[str | None, Query(max_length=64, description="Groups with this tag of their own.")]
+Tag = Annotated[
+    str | None, Query(max_length=64, description="Groups that have this tag themselves.")
+]
 MoveKeysTo = Annotated[
     str | None,
     Query(
         alias="moveKeysTo",
         max_length=64,
-        description="Where the group's keys go: another group's id, or `none`.",
+        description="The new group of the keys: another group's id, or `none`.",
     ),
 ]
 RevokeKeys = Annotated[
@@ -145,7 +147,7 @@ async def keys(
     )
 
 
-@router.get("/{group_id}/spending", summary="What is spent and left at a group's levels")
+@router.get("/{group_id}/spending", summary="Spending at the levels of a group")
 async def spending(group_id: str, services: ServicesDep) -> GroupSpending:
     await services.state.read(lambda con: found_group(con, group_id))
     return await read_spending(services, group_id)

@@ -191,7 +191,7 @@ async def end_one(session_id: str, attempt: AttemptDep) -> Success:
     return Success()
 
 
-@router.get("/2fa", summary="Whether a second factor is asked for")
+@router.get("/2fa", summary="Show whether a second factor is on")
 async def second_factor(attempt: AttemptDep) -> SecondFactor:
     """Whether the second factor is on, and how many recovery codes are left."""
     user = await attempt.acting_user()

@@ -43,10 +43,10 @@ class WebFetch(BaseModel):
         description="How many links away pages of the same host are read as well; ten pages at most.",
     )
     wait_for_selector: Selector | None = Field(
-        None, description="What has to stand on the page before it is read, by a browser."
+        None, description="An element that must be on the page before it is read, by a browser."
     )
     include_metadata: StrictBool = Field(
-        True, description="Whether what the page says of itself is told."
+        True, description="Whether the answer includes the page's metadata."
     )
 
 

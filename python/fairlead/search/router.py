@@ -53,7 +53,7 @@ class NewProvider(Wire):
     api_key: Secret | None = None
     priority: Priority = 50
     is_active: StrictBool = True
-    per_query: Usd | None = Field(None, description="What a search costs, in USD.")
+    per_query: Usd | None = Field(None, description="The price of a search, in USD.")
 
 
 class ProviderChange(Wire):

@@ -62,7 +62,7 @@ def check_role(settings: ServeSettings) -> None:
     if settings.role == "all":
         if given := settings.given_role_fields():
             raise Refusal(
-                f"{variable_of(given[0])} is set, and only nodes with a role of their own use it: "
+                f"{variable_of(given[0])} is set, but only nodes with a separate role use it: "
                 f"set {role} to relay or control, or leave it out."
             )
         return
@@ -74,7 +74,7 @@ def check_role(settings: ServeSettings) -> None:
     for name in _REFUSED[settings.role]:
         if getattr(settings, name, None):
             raise Refusal(
-                f"{flag_and_variable(name)} is set, and a node with {role} {settings.role} has no use for it: "
+                f"{flag_and_variable(name)} is set, and a node with {role} {settings.role} does not use it: "
                 "leave it out."
             )
     if settings.role == "control" and settings.workers != 1:
@@ -84,8 +84,8 @@ def check_role(settings: ServeSettings) -> None:
         )
     if settings.role == "control" and not settings.is_loopback:
         raise Refusal(
-            f"{flag_and_variable('host')} is {settings.host}, and a node with {role} control takes calls of its own "
-            f"alone: leave it out, and name the address for relays with {variable_of('control_listen')}."
+            f"{flag_and_variable('host')} is {settings.host}, and a node with {role} control accepts only its own "
+            f"calls: leave it out, and set the address for relays with {variable_of('control_listen')}."
         )
     if (settings.node_certificate is None) != (settings.node_key is None):
         raise Refusal(

@@ -34,8 +34,8 @@ class AcpFields(SettingsGroup):
     acp_environment: str = Field(
         "",
         max_length=4096,
-        description="Environment variables, by name with commas between, that the tools get beside PATH, HOME and the "
-        "like: those with their credentials.",
+        description="Environment variables, by name with commas between, that the tools get in "
+        "addition to PATH, HOME and similar ones: those with their credentials.",
     )
     acp_max_sessions: int = Field(
         4,

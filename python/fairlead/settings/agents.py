@@ -20,7 +20,7 @@ class AgentAuthFields(SettingsGroup):
     auth_provider: Literal["issuer", "hydra"] = Field(
         "issuer",
         validation_alias=AliasChoices("AUTH__PROVIDER"),
-        description="Whose tokens: `issuer`, an OAuth 2.0 server with Hydra's admin API; `hydra` is the same.",
+        description="The issuer of tokens: `issuer`, an OAuth 2.0 server with Hydra's admin API; `hydra` is the same.",
     )
     auth_timeout_ms: int = Field(
         5000,

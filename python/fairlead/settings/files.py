@@ -75,8 +75,9 @@ class FileFields(SettingsGroup):
 
     files_url: str | None = Field(
         None,
-        description="Where uploads, inputs and outputs of batches, backups and captured bodies are kept instead of in "
-        "the data directory: a directory that nodes share, `file:///srv/fairlead`, or an S3-compatible store, "
+        description="The store for uploads, inputs and outputs of batches, backups and captured "
+        "bodies, instead of the data directory: a directory that nodes share, "
+        "`file:///srv/fairlead`, or an S3-compatible store, "
         "`s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1`.",
     )
     files_access_key_id: str | None = Field(

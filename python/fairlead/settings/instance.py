@@ -13,7 +13,7 @@ class InstanceFields(SettingsGroup):
     """Where data is kept, and how freely the gateway may be started."""
 
     data_dir: AbsolutePath = Field(
-        Path("~/.fairlead"), description="Where everything is kept that outlives a start."
+        Path("~/.fairlead"), description="The directory for all stored data."
     )
     demo: bool = Field(False, description="Start the stand-in provider too.")
     allow_unauthenticated_bind: bool = Field(

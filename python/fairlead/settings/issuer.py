@@ -39,13 +39,13 @@ class IssuerFields(SettingsGroup):
         None,
         max_length=2048,
         validation_alias=AliasChoices("ISSUER__ADMIN_URL"),
-        description="Where agents' access tokens are introspected: the admin address of an issuer.",
+        description="The admin address of an issuer, which introspects agents' access tokens.",
     )
     issuer_public_url: OptionalServiceAddress = Field(
         None,
         max_length=2048,
         validation_alias=AliasChoices("ISSUER__PUBLIC_URL"),
-        description="Where agents' callers get their tokens: the public address of the issuer.",
+        description="The public address of the issuer, where agents' callers get their tokens.",
     )
     issuer_admin_token: OptionalSecret = Field(
         None,

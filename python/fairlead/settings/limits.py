@@ -26,8 +26,8 @@ class LimitFields(SettingsGroup):
         0,
         ge=0,
         le=600_000,
-        description="How long a stop goes on serving first, while `/readyz` says that it is draining: the time that a "
-        "load balancer takes to notice.",
+        description="How long a stopping node still serves requests while `/readyz` reports draining: "
+        "the time that a load balancer needs to notice.",
     )
     control_silence_ms: int = Field(
         60_000,

@@ -26,8 +26,8 @@ class PublicAddressFields(SettingsGroup):
         ge=1,
         le=16,
         validation_alias=AliasChoices("SERVICE_TRUSTED_PROXIES"),
-        description="How many proxies of yours stand one behind the other, with `SERVICE_TRUST_PROXY`: so far "
-        "from the right in `X-Forwarded-For` stands the caller's address.",
+        description="The number of your proxies in a chain, with `SERVICE_TRUST_PROXY`: the position "
+        "of the caller's address from the right in `X-Forwarded-For`.",
     )
     service_public_base_url: OptionalWebAddress = Field(
         None,

@@ -33,8 +33,9 @@ class RoleFields(SettingsGroup):
 
     role: Literal["all", "relay", "control"] = Field(
         "all",
-        description="What this node does: `all`; `relay` answers calls and asks a control elsewhere for everything "
-        "else; `control` manages, for relays elsewhere, and takes calls of its own jobs alone, on loopback.",
+        description="What this node does: `all`; `relay` answers calls and uses a remote control for "
+        "everything else; `control` manages, for remote relays, and accepts only calls of "
+        "its jobs, on loopback.",
     )
     control_listen: Annotated[str | None, AfterValidator(_listen)] = Field(
         None,
@@ -48,7 +49,7 @@ class RoleFields(SettingsGroup):
     )
     node_token: Annotated[OptionalSecret, AfterValidator(_token)] = Field(
         None,
-        description=f"What relays show to controls: at least {NODE_TOKEN_MIN} characters, the same at every node.",
+        description=f"The token of relays at controls: at least {NODE_TOKEN_MIN} characters, the same at every node.",
     )
     node_token_file: AbsolutePath | None = Field(
         None, description="File that holds the node token: a mounted secret."

@@ -20,7 +20,7 @@ class SignOnFields(SettingsGroup):
         None,
         max_length=1024,
         validation_alias=AliasChoices("SERVICE_OIDC_CLIENT_ID"),
-        description="What the identity provider calls this gateway.",
+        description="The gateway's client id at the identity provider.",
     )
     service_oidc_client_secret: OptionalSecret = Field(
         None,

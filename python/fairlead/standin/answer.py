@@ -184,7 +184,7 @@ def _ordered_call(body: dict[str, Any], last_text: str) -> ToolCall | None:
     try:
         wanted = orjson.loads(ordered[1]) if ordered else {}
     except orjson.JSONDecodeError:
-        raise InvalidRequest("what stands between <call> and </call> is no JSON.") from None
+        raise InvalidRequest("the text between <call> and </call> is not JSON.") from None
     if wanted.get("name") not in names - {None}:
         return None
     arguments = orjson.dumps(wanted.get("arguments", {})).decode()

@@ -156,7 +156,7 @@ class OperatorSettings(BaseModel):
         None,
         min_length=1,
         max_length=1024,
-        description="What the identity provider calls this gateway. Security: needs `currentPassword`.",
+        description="The gateway's client id at the identity provider. Security: needs `currentPassword`.",
     )
     # Holds the sealed secret; only a request body has it in clear text.
     oidc_client_secret: Secret | None = Field(
@@ -183,19 +183,19 @@ class OperatorSettings(BaseModel):
         "`accountStrategy`.",
     )
     guardrail_pii_masker: GuardrailAction = Field(
-        "warn", description="What is done about personal data in requests."
+        "warn", description="Action for personal data in requests."
     )
     guardrail_prompt_injection: Literal["warn", "block"] = Field(
-        "warn", description="What is done about attempts to take over the model, in requests."
+        "warn", description="Action for prompt injection in requests."
     )
     guardrail_credential_masker: GuardrailAction = Field(
-        "warn", description="What is done about credentials in requests."
+        "warn", description="Action for credentials in requests."
     )
     guardrail_answer_pii_masker: AnswerAction = Field(
-        "off", description="What is done about personal data in answers."
+        "off", description="Action for personal data in answers."
     )
     guardrail_answer_credential_masker: AnswerAction = Field(
-        "off", description="What is done about credentials in answers."
+        "off", description="Action for credentials in answers."
     )
     scrape_model: StrictStr | None = Field(
         None,
@@ -300,14 +300,14 @@ class OperatorSettings(BaseModel):
     )
     vector_cache_learning: StrictBool = Field(
         False,
-        description="Whether partitions of the vector cache learn thresholds of their own, from answers "
-        "that were made although one to a near question was kept.",
+        description="Whether each partition of the vector cache learns its threshold, from new answers "
+        "to questions for which a similar one had a cached answer.",
     )
     vector_cache_near_misses: StrictBool = Field(
         False,
-        description="Whether questions that were nearly answered are shown with their texts, the "
-        "latest 100 of a worker, to who manages the gateway. They stay in memory; those of keys with "
-        "`noLog` are left out.",
+        description="Whether people with management rights see near misses with their texts, the "
+        "latest 100 of a worker. They stay in memory; those of keys with `noLog` are left "
+        "out.",
     )
 
     compression_mode: StrictStr = Field(
@@ -341,8 +341,8 @@ class OperatorSettings(BaseModel):
         0,
         ge=0,
         le=100 * 1024**3,
-        description="What outputs may take that are kept as they were before filters made them shorter, "
-        "each for the key that sent it; 0 keeps none.",
+        description="Maximum size of stored outputs before filters shortened them, each for the key "
+        "that sent it; 0 stores none.",
     )
     compression_raw_output_hours: StrictInt = Field(
         24, ge=1, le=720, description="How long such an output is kept after it was sent last."
@@ -368,13 +368,14 @@ class OperatorSettings(BaseModel):
     )
     context_window_policy: Literal["pass", "refuse", "trim"] = Field(
         "pass",
-        description="What becomes of a request that is longer than its model's window: it is sent, refused, or its "
-        "oldest messages are left out.",
+        description="How a request that is longer than its model's window is handled: it is sent, "
+        "refused, or its oldest messages are left out.",
     )
     unpriced_models: Literal["allow", "refuse"] = Field(
         "allow",
-        description="What becomes of calls to models without a price, for keys with a limit in USD: `allow` "
-        "lets them through at no cost, `refuse` answers 403. `unpricedModels` of a key wins.",
+        description="How calls to models without a price are handled, for keys with a limit in USD: "
+        "`allow` permits them at no cost, `refuse` answers 403. `unpricedModels` of a key "
+        "takes precedence.",
     )
 
     bare_models: Literal["resolve", "refuse"] = Field(

@@ -43,8 +43,8 @@ def open_state(data_dir: Path, database_url: str | None, process: str) -> Databa
     with connect(database_url, "start") as raw:
         if is_unfinished(raw):
             raise Refusal(
-                "A copy into the database of FAIRLEAD_DATABASE_URL has not ended: run `fairlead migrate` "
-                "again, which goes on where it stood."
+                "A copy into the database of FAIRLEAD_DATABASE_URL is not complete: run `fairlead "
+                "migrate` again, which resumes it."
             )
     return Database(PostgresqlEngine(database_url, process))
 

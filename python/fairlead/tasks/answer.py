@@ -241,7 +241,7 @@ def _guidance(result: ToolResult, *, is_ready: bool) -> dict[str, Any]:
         guidance["recommendedStrategy"] = result.next.strategy
     if result.should_resume:
         guidance["resumeHint"] = (
-            "Make the call of `continuation.invoke` as it stands."
+            "Make the call of `continuation.invoke` unchanged."
             if is_ready
             else "Do what the reason says, then call as `continuation.invokeHint.example` does."
         )

@@ -111,7 +111,7 @@ class Envelope(BaseModel):
     @model_validator(mode="after")
     def _is_of_one_mind(self) -> Envelope:
         if self.outcome == "blocked" and self.continuation.ready:
-            raise ValueError("a blocked answer is not ready to go on")
+            raise ValueError("a blocked answer is not ready to continue")
         return self
 
     def model_dump(self, **options: Any) -> dict[str, Any]:

@@ -120,7 +120,9 @@ class ManageAsk(_Ask):
     result: Text | SkipJsonSchema[None] = None
     next: Line | SkipJsonSchema[None] = None
     detail: Text | SkipJsonSchema[None] = None
-    stage: Stage | SkipJsonSchema[None] = Field(None, description="Of a line of the timeline.")
+    stage: Stage | SkipJsonSchema[None] = Field(
+        None, description="The time of a line of the timeline."
+    )
     timeline_action: Line | SkipJsonSchema[None] = None
     timeline_status: Line | SkipJsonSchema[None] = None
 

@@ -103,7 +103,7 @@ def _without_gaps(task: Task, proof: Proof) -> ToolResult:
             "execute": True,
             "resume": True,
         }
-        reason = "Go on with the rebuild: " + (
+        reason = "Continue with the rebuild: " + (
             f"{'; '.join(proof.lacks)}." if proof.lacks else "every criterion is shown."
         )
         follow = Next(ORCHESTRATE, params, reason, "rebuild-first")

@@ -87,7 +87,7 @@ def next_of(task: Task) -> Next:
     if task.status == "pass":
         return Next(MANAGE, {"action": "archive", "taskId": task.id}, "The task has passed.")
     if task.stage in ("Rebuild", "Patch"):
-        return Next(HEALTH, {"taskId": task.id}, "See how the rebuild stands.")
+        return Next(HEALTH, {"taskId": task.id}, "See the state of the rebuild.")
     strategy = strategy_for(task)
     params = {"taskId": task.id, "strategy": strategy, "execute": True, "resume": True}
     return Next(ORCHESTRATE, params, f"Go on from {task.stage}.", strategy)
@@ -194,7 +194,7 @@ def _progressed(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Enve
     update_task(con, after)
     add_entry(con, after, Entry(at_ms, after.stage, "progress", "ok", ask.detail or ask.result))
     _add_evidence(con, after, ask, at_ms)
-    report = _Report(f"{task.id} goes on at {after.stage}.", should_resume=True)
+    report = _Report(f"{task.id} continues at {after.stage}.", should_resume=True)
     return _of_task(con, after, ask, report)
 
 
@@ -262,7 +262,7 @@ def _moved(
         update_task(con, after)
         add_entry(con, after, Entry(at_ms, after.stage, ask.action, "ok", None))
     if archived_at_ms is None:
-        follow = Next(MANAGE, {"action": "get", "taskId": task.id}, "See where it stands.")
+        follow = Next(MANAGE, {"action": "get", "taskId": task.id}, "See its state.")
     else:
         follow = Next(MANAGE, {"action": "list"}, "See what is left.")
     result = ToolResult(

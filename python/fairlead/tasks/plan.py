@@ -161,7 +161,7 @@ def fallback_for(
         }
     if failure.type == "validation_error":
         return {
-            "reason": "What was found so far does not fit: look at it first.",
+            "reason": "The findings so far contradict each other: look at them first.",
             "recommendedStrategy": "evidence-only",
             "steps": [
                 {"tool": "get_rebuild_health_report", "params": {"taskId": task.id}},

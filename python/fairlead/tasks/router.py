@@ -66,13 +66,17 @@ async def orchestrate(ask: OrchestrateAsk, services: ServicesDep, person: Person
     return await _answer("orchestrate_reverse_task", ask, services, person)
 
 
-@router.post("/get_rebuild_health_report", response_model=Envelope, summary="How a rebuild stands")
+@router.post(
+    "/get_rebuild_health_report", response_model=Envelope, summary="Show the state of a rebuild"
+)
 async def health(ask: HealthAsk, services: ServicesDep, person: PersonDep) -> Response:
     """Runs the tool `get_rebuild_health_report`."""
     return await _answer("get_rebuild_health_report", ask, services, person)
 
 
-@router.post("/diff_env_requirements", response_model=Envelope, summary="What an environment lacks")
+@router.post(
+    "/diff_env_requirements", response_model=Envelope, summary="List what an environment lacks"
+)
 async def diff(ask: DiffAsk, services: ServicesDep, person: PersonDep) -> Response:
     """Runs the tool `diff_env_requirements`."""
     return await _answer("diff_env_requirements", ask, services, person)

@@ -235,7 +235,7 @@ def _next_number(con: Connection, table: str, task: Task, most: int) -> int:
     ).fetchone()
     number = int(row[0] if row else 0) + 1
     if number > most:
-        raise Conflict(f"The task has {most} of these, the most: go on with another task.")
+        raise Conflict(f"The task has {most} of these, the maximum: continue with another task.")
     return number
 
 

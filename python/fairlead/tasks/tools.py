@@ -21,10 +21,11 @@ from fairlead.tasks.orchestrate import orchestrate
 Act = Callable[[Connection, str, Any, int], Envelope]
 
 INSTRUCTIONS = (
-    "Reverse tasks: long pieces of analysis in stages, with evidence, kept between sessions. Begin "
-    "with manage_reverse_task (action list); make a task with action update, a taskId of your own "
-    "and a goal. Every answer is one envelope: make the call of continuation.invoke as it stands "
-    "when continuation.ready is true; when it is false, the work does not go on by itself."
+    "Reverse tasks: long pieces of analysis in stages, with evidence, kept between "
+    "sessions. Begin with manage_reverse_task (action list); create a task with action "
+    "update, a taskId of your choice and a goal. Every answer is one envelope: make "
+    "the call of continuation.invoke unchanged when continuation.ready is true; when "
+    "it is false, the call does not advance the work."
 )
 
 
@@ -75,7 +76,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     _tool(
         ORCHESTRATE,
         "Orchestrate a reverse task",
-        "Takes the steps of a strategy as far as they go; goes on behind what was done with resume.",
+        "Runs the steps of a strategy as far as possible; with resume it continues after the last finished step.",
         OrchestrateAsk,
         orchestrate,
         repeats=False,
@@ -83,7 +84,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     _tool(
         HEALTH,
         "Rebuild health",
-        "How the rebuild of a task stands: what its environment lacks, where it first diverges.",
+        "The state of a task's rebuild: what its environment lacks, where it first diverges.",
         HealthAsk,
         health,
         repeats=True,
@@ -91,7 +92,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     _tool(
         DIFF,
         "Diff environment requirements",
-        "What a runtime error asks for that the environment does not have, and what to patch.",
+        "Lists what a runtime error requires that the environment does not have, and what to patch.",
         DiffAsk,
         diff,
         repeats=True,

@@ -47,7 +47,7 @@ class KeptAnswer(KeptBody):
 
     status: int = Field(description="0 where the caller left before there was any.")
     is_whole: bool = Field(description="Whether the answer came to its end.")
-    text: str | None = Field(description="Of a stream, what its events say, put together.")
+    text: str | None = Field(description="For a stream, the joined text of its events.")
 
 
 class KeptHeaders(View):
@@ -70,7 +70,7 @@ class RequestBodies(View):
     response: KeptAnswer
 
 
-@router.get("/logs/{request_id}/body", summary="What was asked and answered, where it was kept")
+@router.get("/logs/{request_id}/body", summary="Read the captured request and answer")
 async def read_bodies(
     request_id: RequestId, services: ServicesDep, caller: CallerDep
 ) -> RequestBodies:

@@ -23,7 +23,7 @@ def alert_mail(spending: Spending, alert: int | None, at_ms: int) -> Mail:
     ]
     if alert is None:
         projected = _usd(spending.projected_usd_micros(at_ms))
-        lines.append(f"Projected: {projected}, if spending goes on as it did")
+        lines.append(f"Projected: {projected}, at the current rate of spending")
         subject = f"The {whose} will pass its {budget.kind.word} limit of {limit}"
         event = "budget.forecast"
     else:

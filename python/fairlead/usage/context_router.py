@@ -47,7 +47,7 @@ class ContextAnalytics(View):
     rejected: dict[str, int]
 
 
-@router.get("/api/context/analytics", summary="What compression saved")
+@router.get("/api/context/analytics", summary="Savings by compression")
 async def analytics(
     services: ServicesDep,
     length: RangeQuery = "24h",

@@ -135,7 +135,7 @@ class LearnedLimit(View):
     name: RateName
     limit: int
     remaining: int = Field(description="By now: it grows evenly until it is full.")
-    per_minute: int | None = Field(description="What comes back in a minute.")
+    per_minute: int | None = Field(description="The refill in a minute.")
     full_at: Time = Field(description="When it is full again, and forgotten.")
 
 
@@ -155,7 +155,7 @@ class ConnectionLimits(View):
         description="Null: none is set, or the connection is switched off."
     )
     remaining: Remaining | None = Field(
-        description="Null: none is set, or no relay worker has told of it yet."
+        description="Null: none is set, or no relay worker has reported it yet."
     )
     learned_limits: list[LearnedLimit]
     requests_last_minute: int
@@ -169,7 +169,7 @@ class KeyRule(View):
 
     limit: int
     window: int
-    used: int = Field(description="Of settled requests, in the window that runs now.")
+    used: int = Field(description="Settled requests in the current window.")
     resets_at: Time
 
 
@@ -207,7 +207,7 @@ class RateLimits(View):
     cache_stats: CacheStats
 
 
-@router.get("/rate-limits", summary="What limits each connection and key")
+@router.get("/rate-limits", summary="Limits of each connection and key")
 async def rate_limits(
     services: ServicesDep,
     caller: CallerDep,

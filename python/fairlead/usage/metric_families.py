@@ -1,5 +1,5 @@
-"""Every metric of `GET /metrics`: name, type, meaning, labels. `docs/reference/metrics.md` is made
-from this list, and a test compares it with the counters of relay workers
+"""Every metric of `GET /metrics`: name, type, help text, labels. `docs/reference/metrics.md` repeats
+this list, and a test compares it with the counters of relay workers
 (`rust/engine/src/observe/metrics.rs`).
 """
 
@@ -31,7 +31,7 @@ COUNTED: Final = (
     _family(
         "http_requests_total",
         "counter",
-        "Answers given, by category of endpoint and class of status.",
+        "HTTP answers, by category of endpoint and class of status.",
         "endpoint",
         "status",
     ),
@@ -45,7 +45,7 @@ COUNTED: Final = (
     _family(
         "request_duration_seconds",
         "histogram",
-        "From admission to the last byte of a settled model call.",
+        "Time from admission to the last byte of a settled model call.",
         "endpoint",
     ),
     _family(
@@ -54,32 +54,34 @@ COUNTED: Final = (
     _family(
         "provider_failures_total",
         "counter",
-        "Attempts at providers that failed, by kind of error, whatever came of their requests.",
+        "Failed attempts at providers, by kind of error, even if another attempt of the "
+        "request succeeded.",
         "provider",
         "kind",
     ),
     _family(
         "upstream_attempts_total",
         "counter",
-        "Calls of providers, those of failed attempts, panels and chains included.",
+        "Calls to providers, including failed attempts and the calls of fusion and "
+        "pipeline combos.",
     ),
     _family(
         "provider_requests_total",
         "counter",
-        "Settled model calls by the provider that was tried last, and outcome.",
+        "Settled model calls, by outcome and the provider that was tried last.",
         "provider",
         "outcome",
     ),
     _family(
         "provider_duration_seconds",
         "histogram",
-        "From admission to the last byte, by provider.",
+        "Time from admission to the last byte, by provider.",
         "provider",
     ),
     _family(
         "provider_first_byte_seconds",
         "histogram",
-        "From admission to the first byte of the provider's answer.",
+        "Time from admission to the first byte of the provider's answer.",
         "provider",
     ),
     _family(
@@ -90,76 +92,75 @@ COUNTED: Final = (
         "provider",
         "kind",
     ),
-    _family("cost_usd_micros_total", "counter", "What calls cost, in micro-dollars.", "provider"),
+    _family("cost_usd_micros_total", "counter", "Cost of calls, in micro-dollars.", "provider"),
     _family(
         "cache_requests_total",
         "counter",
-        "Lookups in the response cache by result: hit_exact, hit_shared, hit_vector, hit_joined, miss, "
-        "bypass.",
+        "Requests by result of the response cache: hit_exact, hit_shared, hit_vector, "
+        "hit_joined, miss, bypass.",
         "result",
     ),
     _family(
         "cost_saved_usd_micros_total",
         "counter",
-        "Cost of the calls that the response cache saved, in micro-dollars.",
+        "Cost that the response cache saved, in micro-dollars.",
     ),
     _family(
         "shared_store_round_trips_total",
         "counter",
-        "Questions to the store in which relay workers hold limits together.",
+        "Round trips to the store in which relay workers share limits.",
     ),
     _family(
         "shared_store_losses_total",
         "counter",
-        "How often that store did not answer, after it had.",
+        "How often the shared store stopped answering.",
     ),
     _family(
         "shared_cache_lookups_total",
         "counter",
-        "Looks for kept answers of other workers in that store by result: hit, miss, failed (late, too), "
-        "skipped while it does not answer.",
+        "Lookups of other workers' answers in the shared store, by result: hit, miss, "
+        "failed (also too late), skipped (while it does not answer).",
         "result",
     ),
     _family(
         "shared_cache_writes_total",
         "counter",
-        "Kept answers for other workers in that store by result: stored, failed, skipped (too large, or "
-        "while it does not answer).",
+        "Answers written to the shared store for other workers, by result: stored, "
+        "failed, skipped (too large, or while it does not answer).",
         "result",
     ),
     _family(
         "guardrail_findings_total",
         "counter",
-        "What guardrails found in requests and answers, each kind once a call, by what was done.",
+        "Findings of guardrails in requests and answers, each kind once a call, by action.",
         "guardrail",
         "action",
     ),
     _family(
         "socket_refused_total",
         "counter",
-        "Connections that were turned away because there were too many, where the engine itself listens.",
+        "Connections that were refused because there were too many (native front).",
     ),
-    _family("shed_total", "counter", "Requests turned away because the gateway was full."),
+    _family("shed_total", "counter", "Requests that were refused because the gateway was full."),
     _family(
         "spool_lost_records_total",
         "counter",
-        "Usage records that were lost because the disk took none for too long.",
+        "Usage records that were lost because the disk accepted none for too long.",
     ),
     _family(
         "bodies_lost_total",
         "counter",
-        "Exchanges whose bodies were to be kept and are not: the disk is full, or too many wait to be written.",
+        "Requests whose bodies should have been captured but were lost: the disk is "
+        "full, or too many bodies wait to be written.",
     ),
 )
 
 # Gauges: summed over live relay workers, or of control itself.
 STATE: Final = (
-    _family("requests_in_flight", "gauge", "Requests under way."),
+    _family("requests_in_flight", "gauge", "Requests in progress."),
     _family("open_streams", "gauge", "Streams that are open to callers."),
     _family("buffered_body_bytes", "gauge", "Bytes of request bodies held in memory."),
-    _family(
-        "spool_unwritten_bytes", "gauge", "Bytes of usage records that the disk has not taken."
-    ),
+    _family("spool_unwritten_bytes", "gauge", "Bytes of usage records that are not yet on disk."),
     _family(
         "connections", "gauge", "Provider connections by state, as the workers know them.", "state"
     ),
@@ -167,23 +168,23 @@ STATE: Final = (
     _family(
         "socket_connections",
         "gauge",
-        "Connections of callers, where the engine itself listens (`--front native`).",
+        "Open connections of callers (native front).",
     ),
     _family(
         "threads_stuck",
         "gauge",
-        "Relaying threads that have not moved on for two seconds; `GET /readyz` names them.",
+        "Relay threads that have made no progress for two seconds; `GET /readyz` names them.",
     ),
     _family(
         "shared_store_connected",
         "gauge",
-        "1 while the store in which relay workers hold limits together answers every live worker, else 0. Without "
+        "1 while the shared store answers every live worker, else 0. Without "
         "`FAIRLEAD_SHARED_URL` it has no sample.",
     ),
     _family(
         "workers_draining",
         "gauge",
-        "Relay workers that finish what they have and take nothing new.",
+        "Relay workers that finish their requests and accept no new ones.",
     ),
     _family("snapshot_version", "gauge", "Version of the newest routing configuration."),
     _family(
@@ -191,25 +192,24 @@ STATE: Final = (
         "gauge",
         "Live relay workers that have not applied the newest configuration.",
     ),
-    _family("spool_segments", "gauge", "Segments of usage records that wait to be taken in."),
-    _family("spool_bytes", "gauge", "Bytes of usage records that wait to be taken in."),
+    _family("spool_segments", "gauge", "Segments of usage records that wait to be counted."),
+    _family("spool_bytes", "gauge", "Bytes of usage records that wait to be counted."),
     _family(
         "spool_rejected",
         "gauge",
-        "Files in `spool/rejected`: usage records that cannot be taken in, and wait for an operator.",
+        "Files in `spool/rejected`: usage records that could not be counted and wait for "
+        "an operator.",
     ),
-    _family("storage_fault", "gauge", "1 while a database does not take writes.", "database"),
+    _family("storage_fault", "gauge", "1 while a database does not accept writes.", "database"),
     _family("task_running", "gauge", "1 while a background task of control runs.", "task"),
-    _family(
-        "task_restarts_total", "counter", "How often a background task was started again.", "task"
-    ),
+    _family("task_restarts_total", "counter", "How often a background task was restarted.", "task"),
     _family(
         "trace_spans_total",
         "counter",
-        "Spans by what became of them: exported, dropped for want of room, failed at the collector.",
+        "Spans by result: exported, dropped because the queue was full, failed at the collector.",
         "result",
     ),
-    _family("control_uptime_seconds", "gauge", "How long the control plane runs."),
+    _family("control_uptime_seconds", "gauge", "Seconds since the control plane started."),
     _family("build_info", "gauge", "Always 1; the version is in its label.", "version"),
 )
 

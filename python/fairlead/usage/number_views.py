@@ -32,7 +32,7 @@ class LatencyEntry(View):
     avg_ttft_ms: float | None = Field(description="To the first byte of the provider's answer.")
     avg_e2e_latency_ms: float | None = Field(alias="avgE2ELatencyMs")
     avg_tokens_per_second: float | None = Field(
-        description="Of streams: output tokens over the time from first byte to last."
+        description="For streams: output tokens over the time from the first byte to the last."
     )
     window_hours: int
 
@@ -131,7 +131,7 @@ class ConnectionUsage(View):
     by_model: list[ModelFigures]
     series: list[Point]
     provider_usage: ProviderUsageView | None = Field(
-        description="What the provider itself tells, where it has a route for that and was asked."
+        description="The provider's own usage figures, if it has a route for them and was asked."
     )
 
 
@@ -139,7 +139,7 @@ class TargetFigures(Figures):
     provider: str | None
     model: str | None
     connection_id: str | None
-    share: float = Field(description="Of the combo's requests.")
+    share: float = Field(description="Share of the combo's requests.")
 
 
 class ComboMetrics(Figures):

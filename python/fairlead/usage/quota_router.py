@@ -42,7 +42,7 @@ _KEY = (
 )
 
 
-@router.get("/om-usage", summary="What the calling key and its providers have left")
+@router.get("/om-usage", summary="Remaining limits of the calling key and its providers")
 async def om_usage(
     services: ServicesDep,
     caller: CallerDep,

@@ -181,7 +181,9 @@ async def _series(
     ] = None,
     top: Annotated[
         int,
-        Query(alias="seriesTop", ge=1, le=100, description="How many groups stand alone there."),
+        Query(
+            alias="seriesTop", ge=1, le=100, description="How many groups are listed separately."
+        ),
     ] = 7,
 ) -> SeriesQuery | None:
     return None if bucket is None else SeriesQuery(bucket, top)

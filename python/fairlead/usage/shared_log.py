@@ -111,7 +111,7 @@ class SharedLog:
 
         url = self._services.config.database_url
         if url is None:
-            raise LookupError("a node by itself has no log to follow")
+            raise LookupError("a single node has no log to follow")
         async with await connect_async(url.get_secret_value(), "usage") as raw:
             shared = UsageLog(raw)
             await shared.begin()

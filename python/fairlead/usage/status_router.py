@@ -47,7 +47,7 @@ _FIELDS: Final = (
 _SELECT: Final = f"SELECT {', '.join(_FIELDS)} FROM keys WHERE id = ?"
 
 
-@router.get("/status", summary="What the calling key may do, and has used")
+@router.get("/status", summary="Access and usage of the calling key")
 async def status(services: ServicesDep, caller: CallerDep) -> dict[str, Any]:
     """For a key with the scope `self:usage`, with `allowUsageCommand`, or one that manages; another is
     answered 403. Sums are of settled requests; the newest may take a second to show.

@@ -55,7 +55,7 @@ async def _ingest(services: Services) -> None:
 async def _log(services: Services) -> None:
     shared = SharedLog.of(services)
     if shared is None:
-        raise LookupError("a node by itself has no log of usage")
+        raise LookupError("a single node has no log of usage")
     await shared.run()
 
 

@@ -53,13 +53,14 @@ class HistoryRow(View):
     p95_latency_ms: float | None
     p99_latency_ms: float | None
     p50_chosen_ms: float | None = Field(
-        description="What the gateway took by itself: from a request's admission until its targets were chosen. Of "
-        "the sum of all requests (`groupBy=total`, no filter) of at most the last two minutes; else null."
+        description="The gateway's own time: from a request's admission until its targets were chosen. "
+        "Only for the sum of all requests (`groupBy=total`, no filter) of at most the last "
+        "two minutes; else null."
     )
     p99_chosen_ms: float | None
     p50_provider_ms: float | None = Field(
-        description="What was spent at providers: from there until the last byte, of requests that asked one. Of the "
-        "sum of all requests of at most the last two minutes; else null."
+        description="The time at providers: from there until the last byte, for requests that called "
+        "one. Only for the sum of all requests of at most the last two minutes; else null."
     )
     p99_provider_ms: float | None
     is_other: bool = Field(
@@ -191,8 +192,8 @@ class RequestLogRow(LogRow):
     )
     compression_saved_usd_micros: int | None
     cache_hold: str | None = Field(
-        description="Where the combo protects providers' caches: `held` on the target of the last "
-        "turn, `moved` to another, or `begun`."
+        description="If the combo protects providers' caches: `held` on the target of the last turn, "
+        "`moved` to another, or `begun`."
     )
     trace_id: str | None
     span_id: str | None
@@ -203,7 +204,7 @@ class RequestLogRow(LogRow):
     tokens_cached: int
     tokens_reasoning: int
     tokens_cache_write: int
-    tokens_cache_write_hour: int = Field(description="The part that is kept for an hour.")
+    tokens_cache_write_hour: int = Field(description="The part that is cached for an hour.")
     service_tier: str | None = Field(
         description="`batch`, `flex`, `priority` or `ultrafast`, as the provider said; null: as usual."
     )
@@ -211,9 +212,9 @@ class RequestLogRow(LogRow):
         description="The fault that the call was given by its key's `chaosModeEnabled`."
     )
     price_tiers: list[str] = Field(
-        description="Which of the model's prices the cost is by, beside those of input and output "
-        "as they stand: a service tier, `above_272000`, `cached_input`, `per_image`, ...; "
-        "`unpriced` where it has none."
+        description="The prices behind the cost, in addition to the plain prices of input and output: "
+        "a service tier, `above_272000`, `cached_input`, `per_image`, ...; `unpriced` "
+        "where it has none."
     )
     chosen_ms: float | None = Field(
         description="When its targets were chosen, milliseconds after its admission."

@@ -27,7 +27,7 @@ _FAILURES: Final[dict[ErrorKind, str]] = {
     "name_unknown": "the name does not resolve",
     "address_refused": (
         "the name leads to an address that webhooks may not reach; "
-        "FAIRLEAD_ALLOW_PRIVATE_FETCH allows networks of your own"
+        "FAIRLEAD_ALLOW_PRIVATE_FETCH allows your networks"
     ),
     "connection_failed": "{cause}; check host and port, and that the listener runs",
     "tls_failed": "{cause}; check the certificate, or whether the listener speaks plain http",

@@ -74,7 +74,7 @@ class DeliveryView(Wire):
     """`status`, `errorKind` and `latencyMs` are of the last attempt."""
 
     id: str
-    message_id: str = Field(description="What the listener got as `webhook-id`.")
+    message_id: str = Field(description="The `webhook-id` of the delivery.")
     event: str
     state: str = Field(description="`pending`, `delivered` or `failed`.")
     status: int | None
@@ -105,7 +105,7 @@ class TestView(Wire):
     error_kind: str | None
     error: str | None = Field(
         None,
-        description="What failed, with the listener's scheme, host and port; null if delivered.",
+        description="The failure, with the receiver's scheme, host and port; null if delivered.",
     )
     latency_ms: float
     delivery_id: str

@@ -79,7 +79,7 @@ def read_request(body: bytes) -> ChatRequest:
     if not isinstance(document, dict) or not isinstance(document.get("model"), str):
         raise bad_request("model must be text.", "model")
     if document.get("tools") or document.get("functions"):
-        raise bad_request("A coding tool calls tools of its own: send no tools.", "tools")
+        raise bad_request("A coding tool uses its built-in tools: send no tools.", "tools")
     if document.get("n") not in (None, 1):
         raise bad_request("n must be 1: a coding tool gives one answer.", "n")
     messages = document.get("messages")

@@ -36,7 +36,7 @@ async def _groups(api: Api) -> tuple[Group, ...]:
                 Field("description", "What it is for", "prose", is_required=True),
                 Field(
                     "prompt",
-                    "What it is told to be",
+                    "Prompt",
                     "prose",
                     "Callers never see it.",
                     is_required=True,
@@ -89,7 +89,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     agent = await visit.api.get(_path(visit))
     goes = [
         f"The agent {agent['name']}: {agent['path']} answers no more.",
-        "Its tasks: those under way are cancelled, and the others forgotten.",
+        "Its tasks: those in progress are cancelled, and the others deleted.",
     ]
     place = f"/dashboard{PLACE}/{agent['id']}"
     return Question(f"Delete the agent {agent['name']}?", goes, "Delete it", place)

@@ -17,7 +17,7 @@ SCHEDULE: Final = (
         "backupEveryHours",
         "One every",
         "whole",
-        "0 makes none by itself.",
+        "0 turns the schedule off.",
         "hours",
         is_required=True,
     ),
@@ -68,8 +68,8 @@ async def ask_restore(visit: Visit, typed: FormFields) -> Question:
     goes = [
         f"All of the state becomes that of {figures.moment(backup['createdAt'])} UTC.",
         "Keys, providers, combos, settings, people, their passwords and sessions are as they were.",
-        "What was made since is no more there, keys too. Usage and logs stay.",
-        "The state of this moment is kept as a backup first, so that this can be undone.",
+        "Everything created since then is lost, including keys. Usage and logs are kept.",
+        "The current state is stored as a backup first, so that you can undo this.",
         "You may have to sign in again.",
     ]
     return Question("Put this backup back?", goes, "Put it back", f"/dashboard{PLACE}")

@@ -55,7 +55,7 @@ FILE: Final = (
         "content",
         "Content",
         "prose",
-        "Of a batch: one request in a line, as JSON. Up to half a megabyte; larger files go to POST /v1/files.",
+        "For a batch: one request per line, as JSON. Up to half a megabyte; send larger files to POST /v1/files.",
         is_required=True,
         example=LINE,
     ),
@@ -168,8 +168,8 @@ async def ask_cancel(visit: Visit, typed: FormFields) -> Question:
     """Names what cancelling does."""
     batch_id = visit.params["batch_id"]
     goes = [
-        "Lines that have not begun are not run; those under way have half a minute.",
-        "What was answered is kept in the output file, and was paid for.",
+        "Lines that have not started will not run; those in progress have half a minute.",
+        "Finished answers are in the output file, and were charged.",
     ]
     place = f"/dashboard{PLACE}/{batch_id}?{KEY}={quote(typed.get(KEY, ''))}"
     return Question("Cancel this batch?", goes, "Cancel it", place)

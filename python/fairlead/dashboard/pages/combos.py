@@ -148,7 +148,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a combo."""
     combo = await visit.api.get(f"/api/combos/{visit.params['combo_id']}")
     goes = [
-        f"The combo {combo['name']} and its steps: whoever asks for it is refused at once.",
+        f"The combo {combo['name']} and its steps: requests for it will be refused at once.",
         "Its usage stays in the log.",
     ]
     place = f"/dashboard{PLACE}/{combo['id']}"
@@ -338,7 +338,7 @@ PAGES = (
     ),
     Page(
         "combos/simulate",
-        "What a combo would do",
+        "Simulate a combo",
         show_simulation,
         actions={"simulate": Action(simulate, "It was simulated.")},
     ),

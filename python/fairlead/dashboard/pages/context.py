@@ -295,7 +295,7 @@ def _stage(line: str) -> dict[str, str]:
 def _settings(own: dict[str, Any]) -> tuple[Group, ...]:
     return (
         Group(
-            "Where a caller names none",
+            "For callers without a choice",
             (
                 Field("mode", "Pipeline", "choice", options=_names(own)),
                 Field(

@@ -83,7 +83,7 @@ async def show_new(visit: Visit) -> View:
     form = make_form("create", NEW, {"type": "openai-compatible"}, visit.failure)
     fields = {
         "fields": form,
-        "name": "an endpoint of your own",
+        "name": "your own endpoint",
         "title": "Add an endpoint",
         "can_sign_in": False,
     }

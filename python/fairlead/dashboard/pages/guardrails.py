@@ -16,7 +16,7 @@ PLACE: Final = "/guardrails"
 TITLES: Final = {
     "pii-masker": (
         "Personal data",
-        "Mail addresses, phone numbers, cards, account numbers and the like.",
+        "Mail addresses, phone numbers, cards, account numbers.",
     ),
     "prompt-injection": (
         "Prompt injection",
@@ -44,7 +44,7 @@ FIELDS: Final = (
 )
 CHANGE: Final = (
     Group(
-        "What is done about a finding",
+        "Action for a finding",
         tuple(
             Field(name, label, "choice", options=tuple((each, ACTIONS[each]) for each in actions))
             for name, label, actions in FIELDS

@@ -65,7 +65,7 @@ async def ask_reset_all(_visit: Visit, _typed: FormFields) -> Question:
     goes = [
         "The failures of every connection: each gets requests again at once.",
         "Every provider's open circuit.",
-        "Every model's rest. What is still broken fails again, and rests again.",
+        "The cooldown of every model. Models that still fail go into cooldown again.",
     ]
     return Question("Reset circuit breakers?", goes, "Forget them", f"/dashboard{PLACE}")
 
@@ -87,10 +87,10 @@ async def ask_wake_all(visit: Visit, _typed: FormFields) -> Question:
     """Names what is asked again."""
     rests = await visit.api.get("/api/resilience/model-cooldowns")
     goes = [
-        f"The rest of {rests['total']:,} models: each is asked again at once.",
-        "A model that its provider still does not have fails again, and rests again.",
+        f"The cooldown of {rests['total']:,} models: each is used again at once.",
+        "A model that still fails goes into cooldown again.",
     ]
-    return Question("End the rest of every model?", goes, "End them", f"/dashboard{PLACE}")
+    return Question("End the cooldown of every model?", goes, "End them", f"/dashboard{PLACE}")
 
 
 def _target_of(typed: FormFields) -> dict[str, Any]:
@@ -111,8 +111,8 @@ PAGES = (
         actions={
             "reset": Action(reset, "Its circuit breaker was reset."),
             "reset_all": Action(reset, "All circuit breakers were reset.", ask_reset_all),
-            "wake": Action(wake, "The model is asked again."),
-            "wake_all": Action(wake_all, "Every model is asked again.", ask_wake_all),
+            "wake": Action(wake, "The model is used again."),
+            "wake_all": Action(wake_all, "Every model is used again.", ask_wake_all),
         },
     ),
 )

@@ -18,7 +18,7 @@ ROLES: Final = (
 )
 OWNER: Final = (("owner", "owner"),)
 YOURS: Final = Field(
-    PASSWORD, "Your password", "secret", "Whoever changes accounts shows who they are.", most=200
+    PASSWORD, "Your password", "secret", "To change accounts, confirm your identity.", most=200
 )
 
 
@@ -89,7 +89,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     goes = [
         f"The account of {user['name']} ({user['email']}).",
         "Their sessions, access tokens and approvals of tool clients, at once.",
-        "What they changed stays in the audit log under their address.",
+        "Their changes stay in the audit log under their address.",
     ]
     place = f"/dashboard{PLACE}/{user['id']}"
     return Question(f"Remove {user['name']}?", goes, "Remove the account", place)

@@ -97,7 +97,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     goes = [
         f"The server {server['host']} and its password.",
         f"{mail['queue']['pending']:,} mails that wait: they are given up.",
-        "Nobody is told by mail from then on. Webhooks stay.",
+        "No more alerts are sent by mail. Webhooks stay.",
     ]
     return Question("Remove the mail server?", goes, "Remove", f"/dashboard{PLACE}")
 

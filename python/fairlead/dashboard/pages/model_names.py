@@ -69,7 +69,7 @@ async def put_alias(visit: Visit, typed: FormFields) -> str:
 
 async def ask_drop_alias(_visit: Visit, typed: FormFields) -> Question:
     """Names what goes with an alias."""
-    goes = [f"The alias {typed.get('alias', '')}: whoever asks for it is refused at once."]
+    goes = [f"The alias {typed.get('alias', '')}: requests for it will be refused at once."]
     return Question("Delete the alias?", goes, "Delete it", f"/dashboard{PLACE}")
 
 
@@ -161,7 +161,7 @@ def _mapping_groups(combos: list[dict[str, Any]]) -> tuple[Group, ...]:
                 Field(
                     "comboId", "Are served by", "choice", options=(("", "choose a combo"), *options)
                 ),
-                Field("priority", "Priority", "whole", "Of several, the greatest holds."),
+                Field("priority", "Priority", "whole", "If several match, the greatest wins."),
                 Field("description", "Description", most=2000),
                 Field("enabled", "In force", "switch"),
             ),

@@ -90,7 +90,7 @@ PRICE: Final = (
 )
 SETTINGS: Final = (
     Group(
-        "What is said of it",
+        "Overrides",
         (
             Field("modelName", "Shown as", most=200),
             Field("isHidden", "RemainingLimit out of lists", "switch", "It can still be called."),
@@ -242,10 +242,10 @@ async def set_settings(visit: Visit, typed: FormFields) -> str:
 async def ask_forget(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with what is said of a model."""
     goes = [
-        f"What is said here of {visit.query.get('id', '')}; it is as its provider says again.",
+        f"The overrides for {visit.query.get('id', '')}; it is as its provider says again.",
         "A model that was added here is in no list any more.",
     ]
-    return Question("Forget what is said of it?", goes, "Forget it", f"/dashboard{_place(visit)}")
+    return Question("Delete the overrides?", goes, "Forget it", f"/dashboard{_place(visit)}")
 
 
 async def forget(visit: Visit, _typed: FormFields) -> str:
@@ -342,7 +342,7 @@ PAGES = (
                 unset_price, "The price was taken back.", ask_unset_price, undo_unset_price
             ),
             "settings": Action(set_settings, "It was saved."),
-            "forget": Action(forget, "What was said of it is forgotten.", ask_forget),
+            "forget": Action(forget, "The overrides were deleted.", ask_forget),
         },
     ),
 )

@@ -91,7 +91,7 @@ CHANGE: Final = (
         is_open=True,
     ),
     Group("How it is used", _STEERING, is_open=True),
-    Group("Limits of its own", _LIMITS),
+    Group("Limits of the connection", _LIMITS),
     Group("Quota", _QUOTA),
     Group("Address", _ADDRESS),
 )

@@ -138,7 +138,10 @@ async def ask_cancel(visit: Visit, typed: FormFields) -> Question:
     """Names what cancelling does."""
     api = await required_key(visit, ENDPOINT, typed)
     place = f"/dashboard{PLACE}/crawls/{visit.params['job_id']}?{KEY}={quote(api.key_id)}"
-    goes = ["Pages that were not read yet.", "What was read stays, and may be downloaded."]
+    goes = [
+        "Pages that were not read yet.",
+        "Pages that were read are kept, and you can download them.",
+    ]
     return Question("Cancel this crawl?", goes, "Cancel it", place)
 
 

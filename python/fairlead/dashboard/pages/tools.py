@@ -47,7 +47,7 @@ def _fields(models: list[str]) -> tuple[Field, ...]:
             hint="Empty: the first that there is, for tools that list models.",
             suggestions=SUGGESTIONS,
         ),
-        Field("apiKey", "Key", "secret", "What the tool will send.", most=500),
+        Field("apiKey", "Key", "secret", "The model that the tool will request.", most=500),
         Field("baseUrl", "Address", most=2000, hint="Empty: the gateway's own."),
         Field("migration", "Take out an older form of it", "switch"),
     )

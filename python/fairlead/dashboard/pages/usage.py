@@ -74,7 +74,7 @@ class Line:
     row: Row
     before: Row | None
     part: float
-    """Of the largest group, 0 to 1."""
+    """The share of the largest group, 0 to 1."""
     href: str | None
     unpriced: int = 0
     """Requests of the group whose cost is not known."""

@@ -60,7 +60,9 @@ async def add(
     upload_id: str,
     request: Request,
     services: ServicesDep,
-    offset: Annotated[int, Query(ge=0, le=2**50, description="Where in the export it begins.")],
+    offset: Annotated[
+        int, Query(ge=0, le=2**50, description="The position of this part in the export.")
+    ],
 ) -> UploadView:
     """Bytes as `application/octet-stream`. A part whose answer was lost may be found with GET."""
     if request.headers.get("content-type", "").strip().lower() != OCTETS:

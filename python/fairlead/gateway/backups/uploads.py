@@ -81,7 +81,7 @@ class Uploads:
             await asyncio.to_thread(self._forget_old)
             if len(await asyncio.to_thread(self._list)) >= UPLOADS_MAX:
                 raise Conflict(
-                    f"{UPLOADS_MAX} uploads are under way: finish or delete one of them."
+                    f"{UPLOADS_MAX} uploads are in progress: finish or delete one of them."
                 )
             await asyncio.to_thread(check_disk, self.services.data_dir, size)
             return await asyncio.to_thread(self._begin, size)

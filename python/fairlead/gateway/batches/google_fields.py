@@ -49,7 +49,10 @@ class BatchFields(GoogleWire):
         None, description="As in the address, or left out."
     )
     priority: int = Field(
-        0, ge=-PRIORITY_MAX, le=PRIORITY_MAX, description="Of a key's batches higher ones go first."
+        0,
+        ge=-PRIORITY_MAX,
+        le=PRIORITY_MAX,
+        description="A key's batches with a higher value start first.",
     )
     webhook_config: WebhookConfig | None = None
 

@@ -120,7 +120,7 @@ def insert_batch(con: Connection, batch: Batch) -> None:
     ).fetchone() or (0, 0)
     if own >= ACTIVE_OF_OWNER_MAX or all_ >= ACTIVE_MAX:
         raise RateLimited(
-            f"A key has at most {ACTIVE_OF_OWNER_MAX} batches under way, the gateway {ACTIVE_MAX}: "
+            f"A key has at most {ACTIVE_OF_OWNER_MAX} batches in progress, the gateway {ACTIVE_MAX}: "
             "wait for one to end.",
             retry_after_s=60,
         )

@@ -61,7 +61,7 @@ class ReasoningCache(Wire):
     offset: int
 
 
-@router.get("", summary="What is kept of models' reasoning, newest first")
+@router.get("", summary="Stored reasoning of models, newest first")
 async def reasoning(
     services: ServicesDep,
     limit: Limit = 50,

@@ -112,7 +112,7 @@ async def forget(
     return await clear(services)
 
 
-@router.get("/thresholds", summary="What partitions of the vector cache have learnt")
+@router.get("/thresholds", summary="Learnt thresholds of the vector cache")
 async def thresholds(services: ServicesDep) -> PartitionThresholds:
     """How near a question must be in each partition that has learnt something."""
     settings = await services.state.read(read_operator_settings)

@@ -96,7 +96,7 @@ class CacheEntry(Wire):
     hits: int
     in_memory: bool
     on_disk: bool
-    bytes: int | None = Field(description="Of the body; null while it is on disk alone.")
+    bytes: int | None = Field(description="Size of the body; null while it is only on disk.")
     created_at: Time
     expires_at: Time
 
@@ -147,12 +147,14 @@ class NearMiss(Wire):
     model: str
     asked: str
     kept: str
-    signature: str = Field(description="Of the kept answer, as in the list of entries.")
+    signature: str = Field(
+        description="The signature of the cached answer, as in the list of entries."
+    )
     similarity: float
     threshold: float
     cause: Cause = Field(
-        description="What the guard found different; `distance`: they ask the same, and are "
-        "farther apart than the threshold allows."
+        description="The difference that the guard found; `distance`: only the similarity was below "
+        "the threshold."
     )
 
 
@@ -170,7 +172,7 @@ class CacheRemoved(Wire):
 class AnswersRemoved(CacheRemoved):
     """`removed` of the workers of this node; workers of other nodes forget the same."""
 
-    shared: int = Field(description="Of the store that workers share.")
+    shared: int = Field(description="The store that workers share.")
 
 
 def stats_view(stats: dict[str, Any]) -> CacheStats:

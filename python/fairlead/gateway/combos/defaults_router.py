@@ -10,7 +10,7 @@ from fairlead.store.services import ServicesDep
 router = APIRouter(prefix="/api/settings/combo-defaults", tags=["combos"])
 
 
-@router.get("", summary="What holds for every combo that does not say otherwise")
+@router.get("", summary="Defaults for every combo")
 async def show(services: ServicesDep) -> ComboDefaults:
     """The defaults of all combos, and of single providers."""
     return await services.state.read(read_defaults)

@@ -88,7 +88,7 @@ class ModelStep(NamedWire):
     weight: StrictInt = Field(0, ge=0, le=100)
     label: Annotated[Text, Field(max_length=200)] | None = None
     prompt: Annotated[Text, Field(min_length=1, max_length=10_000)] | None = Field(
-        None, description="`pipeline`: what this step is told to do."
+        None, description="`pipeline`: the prompt of this step."
     )
 
 

@@ -19,8 +19,8 @@ def check_graph(names: Mapping[str, Sequence[str]], start: str) -> None:
     above = _above(names, start, {})
     if above + heights[start] > MAX_DEPTH:
         raise InvalidRequest(
-            f"models: combos stand in each other {above + heights[start]} deep through `{start}`; "
-            f"at most {MAX_DEPTH} are followed. Name models in place of a nested combo.",
+            f"models: combos nest {above + heights[start]} levels deep through `{start}`; "
+            f"at most {MAX_DEPTH} levels are allowed. Name models instead of a nested combo.",
             param="models",
         )
 
@@ -31,7 +31,7 @@ def _climb(
     if name in path:
         way = " > ".join([*path[path.index(name) :], name])
         raise InvalidRequest(
-            f"models: combos stand in each other in a circle: {way}. Take one of the steps out.",
+            f"models: the combos contain each other: {way}. Remove one of the steps.",
             param="models",
         )
     if name not in heights:

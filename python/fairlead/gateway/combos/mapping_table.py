@@ -45,7 +45,7 @@ class NewMapping(Wire):
     pattern: ModelPattern
     combo_id: ComboId
     priority: StrictInt = Field(
-        0, ge=0, le=1_000_000, description="Of several patterns the one with the greatest holds."
+        0, ge=0, le=1_000_000, description="If several patterns match, the greatest priority wins."
     )
     enabled: StrictBool = True
     description: Annotated[Text, Field(max_length=2_000)] | None = None

@@ -107,8 +107,8 @@ class TimeLimits(Wire):
     )
     max_retries: Annotated[StrictInt, Field(ge=0, le=10)] | None = Field(
         None,
-        description="How often one target is asked again before the next one, after a failure that "
-        "may pass: no answer, an answer with nothing in it, an error of the provider's own.",
+        description="Retries of one target before the next one, after a transient failure: no answer, "
+        "an empty answer, a server error.",
     )
     retry_delay_ms: Annotated[StrictInt, Field(ge=0, le=60_000)] | None = Field(
         None, description="Before each of those; 2000 if not set."
@@ -121,13 +121,13 @@ class TimeLimits(Wire):
     )
     cooldown_wait_ms: Annotated[StrictInt, Field(ge=0, le=COOLDOWN_WAIT_MAX_MS)] | None = Field(
         None,
-        description="When every target was told to wait, the first is waited for as long as the "
-        "request is younger than this; 0 or not set: no wait.",
+        description="If every target is in cooldown, wait for the first one while the request is "
+        "younger than this; 0 or not set: no wait.",
     )
     queue_depth: Annotated[StrictInt, Field(ge=0, le=10_000)] | None = Field(
         None,
         description="How many requests may wait for a target's connection that is at its limits; 0: "
-        "the next target is asked at once. Not set: as the connection says.",
+        "try the next target at once. Not set: the connection's value.",
     )
     queue_timeout_ms: TimeoutMs | None = Field(
         None,

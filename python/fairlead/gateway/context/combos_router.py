@@ -64,14 +64,14 @@ class AssignmentsChange(Wire):
     combo_ids: list[StrictStr] = Field(max_length=1000)
 
 
-@router.get("", summary="Pipelines of your own")
+@router.get("", summary="List your pipelines")
 async def list_all(services: ServicesDep) -> PipelineList:
     """Every pipeline, oldest first."""
     pipelines = await services.state.read(list_pipelines)
     return PipelineList.model_construct(combos=[_view(each) for each in pipelines])
 
 
-@router.post("", status_code=201, summary="Make a pipeline of your own")
+@router.post("", status_code=201, summary="Create a pipeline")
 async def create(new: NewPipeline, services: ServicesDep) -> PipelineView:
     """Makes a pipeline; callers may name it when this returns."""
     at_ms = now_ms()

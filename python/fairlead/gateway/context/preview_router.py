@@ -162,7 +162,7 @@ class OutputTested(Wire):
     diff: list[Segment]
 
 
-@router.post("/api/compression/preview", summary="What a pipeline makes of a conversation")
+@router.post("/api/compression/preview", summary="Preview a pipeline on a conversation")
 async def preview(wanted: PreviewRequest, services: ServicesDep) -> Preview:
     """Nothing is sent anywhere. Without a pipeline it is that of the mode `stacked`."""
     check_languages(wanted.languages, "languages")
@@ -242,7 +242,7 @@ async def output_filters(services: ServicesDep) -> OutputFilters:
     return OutputFilters.model_construct(filters=shown, diagnostics=diagnostics)
 
 
-@router.post("/api/context/rtk/test", summary="What a filter makes of an output")
+@router.post("/api/context/rtk/test", summary="Preview a filter on an output")
 async def test_output(wanted: OutputTest, services: ServicesDep) -> OutputTested:
     """The output as the result of a tool call that ran the command."""
     filters = await services.state.read(own_filters)

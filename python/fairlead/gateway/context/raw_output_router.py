@@ -38,11 +38,11 @@ class RawOutput(Wire):
     """An output of a command as it came, without credentials and personal data."""
 
     id: str
-    command: str = Field(description="What was run; empty where that is not known.")
+    command: str = Field(description="The command; empty if unknown.")
     text: str
-    bytes: int = Field(description="Of the output as it came.")
+    bytes: int = Field(description="Size of the unshortened output.")
     is_cut: bool = Field(description="Only the beginning was kept.")
-    redacted: list[str] = Field(description="What was replaced in it, by kind.")
+    redacted: list[str] = Field(description="Replaced findings, by kind.")
     last_sent_at: Time = Field(description="When it was sent last; it is kept from then on.")
 
 

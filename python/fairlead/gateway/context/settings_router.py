@@ -110,7 +110,7 @@ class RtkConfig(Wire):
 
     level: Literal["by-mode", "minimal", "standard", "aggressive"]
     raw_output_bytes: int = Field(
-        description="What outputs may take that are kept as they came; 0 keeps none."
+        description="Maximum size of stored unshortened outputs; 0 stores none."
     )
     raw_output_hours: int
     filters: list[OwnFilters]
@@ -172,7 +172,7 @@ async def change_system_prompt(
     return _prompt(await _change("systemPrompt", body, request, services, caller))
 
 
-@router.get("/api/settings/context-window", summary="What becomes of requests that are too long")
+@router.get("/api/settings/context-window", summary="How requests that are too long are handled")
 async def read_window(services: ServicesDep) -> ContextWindow:
     """The policy in force."""
     return _window(await services.state.read(read_operator_settings))

@@ -68,5 +68,5 @@ for _version in ("v1", "v1beta"):
         methods=["GET"],
         name=f"{_version}_download",
         operation_id=f"{_version}_download",
-        summary="What a job left, as bytes",
+        summary="The result of a job, as bytes",
     )

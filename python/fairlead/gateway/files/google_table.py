@@ -61,7 +61,7 @@ def insert_google_upload(con: Connection, upload: GoogleUpload) -> None:
         "SELECT count(*) FROM google_uploads WHERE owner = ?", [upload.owner]
     ).fetchone() or (0,)
     if count >= PENDING_MAX:
-        raise RateLimited(f"A key has at most {PENDING_MAX} uploads under way.", retry_after_s=60)
+        raise RateLimited(f"A key has at most {PENDING_MAX} uploads in progress.", retry_after_s=60)
     places = ", ".join("?" * len(fields(GoogleUpload)))
     con.execute(
         f"INSERT INTO google_uploads ({_NAMES}) VALUES ({places})",

@@ -59,7 +59,7 @@ class Completion(BaseModel):
 
     part_ids: Annotated[list[StrictStr], Field(min_length=1, max_length=PARTS_MAX)]
     md5: Annotated[StrictStr, Field(pattern=r"^[0-9a-fA-F]{32}$")] | None = Field(
-        None, description="Of the whole file, in hexadecimal."
+        None, description="The hash of the whole file, in hexadecimal."
     )
 
 

@@ -79,7 +79,7 @@ async def list_all(services: ServicesDep) -> GuardrailList:
     )
 
 
-@router.post("/test", summary="What the guardrails make of an input, without sending it")
+@router.post("/test", summary="Test the guardrails on an input, without sending it")
 async def test(run: DryRun, services: ServicesDep) -> DryRunResult:
     """Runs the guardrails that judge requests, with the settings in force, over the input."""
     actions = guardrail_actions(await services.state.read(read_operator_settings))["request"]

@@ -163,7 +163,7 @@ WHY_NO_SCOPE: dict[str, str] = {
     "write:cache": _OF_PEOPLE,
     "execute:completions": "any key may call models, and `allowedEndpoints` narrows that",
     "execute:search": "any key may search, and `allowedEndpoints` narrows that",
-    "mcp:connect": "tool clients connect with access tokens of their own, by signing in or as `flb_`",
+    "mcp:connect": "tool clients connect with separate access tokens, by signing in or as `flb_`",
     "policy:bypass-provider-quota": (
         "the `quotaWindowThresholds` of a connection hold for every key; lower them there"
     ),
@@ -277,11 +277,13 @@ class KeyFields(Wire):
         "beside what the key sets.",
     )
     tags: Tags = Field(
-        [], max_length=20, description="What its usage is found by, beside the tags of its groups."
+        [],
+        max_length=20,
+        description="Labels for finding its usage, in addition to the tags of its groups.",
     )
     unpriced_models: Literal["allow", "refuse"] | None = Field(
         None,
-        description="What becomes of calls to models without a price while a limit in USD holds; "
+        description="How calls to models without a price are handled while a limit in USD applies; "
         "null: as the settings say.",
     )
 

@@ -53,7 +53,7 @@ class KeyView(KeyFields):
     name: str
     key_preview: str
     not_in_force: list[str] = Field(
-        description="What is kept and has no effect: fields, and values of lists as "
+        description="Stored values without effect: fields, and values of lists as "
         "`scopes:<scope>` and `allowedEndpoints:<category>`."
     )
     last_used_at: Time | None = Field(

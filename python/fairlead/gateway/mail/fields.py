@@ -67,7 +67,9 @@ class MailServer(Wire):
     ]
     events: Annotated[
         list[MailEvent], Field(min_length=1, max_length=2), AfterValidator(_distinct)
-    ] = Field(["budget.reached", "budget.forecast"], description="What is told of by mail.")
+    ] = Field(
+        ["budget.reached", "budget.forecast"], description="The events that are sent by mail."
+    )
 
 
 def check_login(server: MailServer) -> None:
@@ -89,7 +91,9 @@ class MailQueue(Wire):
     pending: int
     sent: int
     failed: int
-    last_error: str | None = Field(description="Of the mail that failed last, or is tried again.")
+    last_error: str | None = Field(
+        description="The error of the mail that failed last, or is retried."
+    )
     last_sent_at: Time | None
 
 

@@ -46,8 +46,8 @@ class ModelSettings(Wire):
     )
     type: Mode | None = Field(
         None,
-        description="What the model is for, in place of what its provider, the catalogue or its name says. "
-        "Lists show it, and `auto` chooses among models of the type `chat`.",
+        description="What the model is for; replaces the type from its provider, the catalogue or its "
+        "name. Lists show it, and `auto` chooses among models of the type `chat`.",
     )
     supported_endpoints: Annotated[list[Endpoint], Field(min_length=1, max_length=10)] | None = (
         Field(

@@ -143,7 +143,7 @@ async def delete(
             )
 
     await services.state.commit(delete_row)
-    return Message(message="What was said of the model is deleted.")
+    return Message(message="The overrides of the model were deleted.")
 
 
 @router.post(

@@ -67,7 +67,7 @@ class ConnectionProviderUsage(Wire):
     usage: ProviderUsageView
 
 
-@router.get("", summary="What the provider tells of a connection's usage")
+@router.get("", summary="Read a connection's usage from the provider")
 async def read(connection_id: str, services: ServicesDep) -> ConnectionProviderUsage:
     """As it was told last; the provider is not asked."""
     return await _shown(services, connection_id)
@@ -91,7 +91,7 @@ async def change_key(
         section = usage_section(con, connection)
         if section is None or not any(each.own_key for each in section.reads):
             raise InvalidRequest(
-                "This connection's provider documents no usage route that asks for a key of its own.",
+                "This connection's provider has no documented usage route that needs a separate key.",
                 param="usageKey",
             )
         sealed = None

@@ -106,8 +106,8 @@ def own_headers(sealer: Sealer, provider: Provider, specific: dict[str, Any]) ->
     headers = open_headers(sealer, provider) if isinstance(provider, Node) else {}
     if headers and isinstance(provider, Node) and not is_at_node(provider, specific):
         raise InvalidRequest(
-            "providerSpecificData.baseUrl must be at the node's own host, because the node has "
-            "customHeaders, which are for that host: make a node of its own for this address.",
+            "providerSpecificData.baseUrl must be at the node's host, because the node has "
+            "customHeaders, which are for that host: make a separate node for this address.",
             param="providerSpecificData.baseUrl",
         )
     return headers

@@ -73,7 +73,7 @@ class ProviderSpecific(Wire):
 
     base_url: BaseUrl | None = Field(None, description="Instead of the provider's own.")
     reasoning_control: Literal["chat-template", "openai"] | None = Field(
-        None, description="How reasoning effort is asked for; null detects it."
+        None, description="How reasoning effort is requested; null detects it."
     )
     learn_limits: bool | None = Field(
         None,
@@ -82,8 +82,8 @@ class ProviderSpecific(Wire):
     )
     reasoning_replay: bool | None = Field(
         None,
-        description="Whether it is sent again what it thought before it called tools, where the "
-        "caller leaves that out; null: as its provider is known to want.",
+        description="Whether the provider gets its reasoning before tool calls back if the caller "
+        "leaves it out; null: the known behaviour of the provider.",
     )
     region: AddressPart | None = None
     project: AddressPart | None = None
@@ -92,7 +92,7 @@ class ProviderSpecific(Wire):
     account: AddressPart | None = None
     timeouts: Timeouts | None = None
     prices: Annotated[dict[ModelId, ModelPrice], Field(max_length=1000)] | None = Field(
-        None, description="What this connection's models cost, instead of the catalogue's prices."
+        None, description="Prices of this connection's models, instead of the catalogue's prices."
     )
 
 

@@ -73,7 +73,7 @@ class ModelPrice(Wire):
     cached_input: UsdPerMillion | None = None
     cache_write: UsdPerMillion | None = None
     cache_write_hour: UsdPerMillion | None = Field(
-        None, description="What the provider's cache keeps for an hour rather than for minutes."
+        None, description="Tokens that the provider caches for an hour instead of minutes."
     )
     per_image: UsdPerMillion | None = Field(None, description="A picture that is made.")
     per_second: UsdPerMillion | None = Field(None, description="A second of a recording.")

@@ -28,7 +28,7 @@ class ConnectionCooldown(Wire):
     limited_ms: Rest = Field(5_000, description="After a 429 that does not say for how long.")
     max_retry_after_ms: Annotated[StrictInt, Field(ge=1_000, le=DAY_MS)] = Field(
         3_600_000,
-        description="The longest `Retry-After` that is honoured: after that time the provider is asked again.",
+        description="The longest `Retry-After` that is honoured: after that time the provider is called again.",
     )
 
 
@@ -60,8 +60,9 @@ class ModelLockout(Wire):
         list[Annotated[StrictInt, Field(ge=400, le=599)]], Field(max_length=32)
     ] = Field(
         [404],
-        description="What a provider answers when the model, and not the connection, fails. A 429 rests the model "
-        "first in any case, and the connection when two of its models are limited.",
+        description="Statuses that mean that the model, and not the connection, fails. In any case a "
+        "429 first puts the model in cooldown, and the connection if two of its models are "
+        "limited.",
     )
     base_ms: Rest = 120_000
     max_ms: Rest = 1_800_000

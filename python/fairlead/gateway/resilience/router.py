@@ -114,7 +114,7 @@ async def model_cooldowns(services: ServicesDep) -> ModelCooldowns:
     return ModelCooldowns.model_construct(cooldowns=cooldowns, total=len(cooldowns))
 
 
-@router.delete("/model-cooldowns", summary="End the rest of one model, or of all")
+@router.delete("/model-cooldowns", summary="End the cooldown of one model, or of all")
 async def clear_model_cooldowns(body: Cleared, services: ServicesDep) -> Success:
     """`{provider, connection?, model}`, or `{all: true}`."""
     if body.all:

@@ -80,7 +80,7 @@ async def cancel(response_id: ResponseId, owner: OwnerDep, services: ServicesDep
     return Response(orjson.dumps(response), media_type="application/json")
 
 
-@router.get("/{response_id}/input_items", summary="What the request of a kept response said")
+@router.get("/{response_id}/input_items", summary="List the input of a stored response")
 async def list_input_items(
     response_id: ResponseId,
     owner: OwnerDep,

@@ -47,7 +47,7 @@ def insert_response(
     found = con.execute("SELECT owner FROM responses WHERE id = ?", [response.id]).fetchone()
     if found is not None:
         if found[0] != response.owner:
-            raise Conflict("A response of this id is kept for another caller.")
+            raise Conflict("A response with this id belongs to another caller.")
         return
     size = _size(response.input, response.response)
     claim_bytes(con, DATABASE, response.owner, size)
@@ -215,7 +215,9 @@ def conversation(
             raise Conflict(f"The response `{response_id[:100]}` is still worked on.")
         size += len(response.input) + len(response.response)
         if len(turns) >= MAX_TURNS or size > MAX_CONTEXT_BYTES:
-            raise TooLarge("The conversation behind `previous_response_id` is too long to go on.")
+            raise TooLarge(
+                "The conversation behind `previous_response_id` is too long to continue."
+            )
         turns.append(response)
         following = response.previous_id
     return turns[::-1]

@@ -30,7 +30,7 @@ Text = Annotated[str | None, Query(max_length=8192)]
 @router.get(
     "/callback",
     response_class=HTMLResponse,
-    summary="Where a provider sends the browser of somebody who has signed in",
+    summary="Redirect target after a sign-in at a provider",
 )
 async def callback(
     provider: str,

@@ -22,7 +22,7 @@ class Target(Wire):
     """Which connection the sign-in is for: a new one, unless `connectionId` names one of the provider's."""
 
     connection_id: Id | None = None
-    name: Name | None = Field(None, description="Of a new connection.")
+    name: Name | None = Field(None, description="Name of a new connection.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -34,7 +34,7 @@ class Target(Wire):
 class Authorize(Target):
     redirect_uri: Annotated[Text, Field(min_length=1, max_length=2048)] | None = Field(
         None,
-        description="Where the browser is sent afterwards: if left out that of the settings, else `callback`.",
+        description="The redirect URL for the browser: by default that of the settings, else `callback`.",
     )
 
 

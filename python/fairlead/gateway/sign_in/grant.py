@@ -225,8 +225,8 @@ def _found(con: Database, provider: Provider, connection_id: str) -> Connection:
         raise NotFound(f"{provider.name} has no connection with this id.", param="connectionId")
     if connection.auth_type != "oauth" and connection.provider_specific.get("base_url"):
         raise InvalidRequest(
-            "connectionId is a connection with a baseUrl of its own, where a token of this provider must "
-            "not go: make a new one.",
+            "connectionId is a connection with a custom baseUrl, to which a token of this "
+            "provider must not be sent: make a new one.",
             param="connectionId",
         )
     return connection

@@ -267,7 +267,7 @@ async def forget_settings(provider: str, request: Request, services: ServicesDep
         found, before = section_of(con, services, provider)
         bind_unbound(con, found.id, spell_origins([before.fields.token_url]))
         if not drop_section(con, found.id):
-            raise NotFound("No client of your own is set.", param="provider")
+            raise NotFound("No client is set.", param="provider")
         _, after = section_of(con, services, provider)
         _check_tokens_kept(con, after)
         return _settings(con, services, provider, request)

@@ -137,7 +137,7 @@ def add_flow(con: Connection, flow: Flow) -> None:
     row = con.execute("SELECT count(*) FROM provider_sign_in_flows").fetchone()
     if row is not None and row[0] >= FLOWS_MAX:
         raise RateLimited(
-            f"There are {FLOWS_MAX} sign-ins under way: wait until some end.", retry_after_s=60
+            f"There are {FLOWS_MAX} sign-ins in progress: wait until some end.", retry_after_s=60
         )
     con.execute(
         f"INSERT INTO provider_sign_in_flows ({_FLOW}) VALUES ({_FLOW_MARKS})",
@@ -154,7 +154,7 @@ def find_flow(con: Connection, flow_id: str, provider: str, kind: str) -> Flow:
     ).fetchone()
     if row is None:
         raise InvalidRequest(
-            "state is that of no sign-in under way here: it is unknown, used or too old. Begin anew.",
+            "state belongs to no sign-in in progress: it is unknown, used or too old. Start again.",
             param="state",
         )
     return Flow(*row)

@@ -63,7 +63,7 @@ def check_room(con: Connection, owner: str) -> None:
     ).fetchone() or (0, 0)
     if own >= ACTIVE_OF_OWNER_MAX or all_ >= ACTIVE_MAX:
         raise RateLimited(
-            f"A key has at most {ACTIVE_OF_OWNER_MAX} videos under way, the gateway {ACTIVE_MAX}: "
+            f"A key has at most {ACTIVE_OF_OWNER_MAX} videos in progress, the gateway {ACTIVE_MAX}: "
             "wait for one to end.",
             retry_after_s=30,
         )

@@ -81,7 +81,7 @@ async def _notify_when_ready(settings: ServeFields, on_ready: Callable[[], None]
             async with asyncio.timeout(_LISTENS_WITHIN_S):
                 await _connect(host, port)
         except TimeoutError:
-            log.error("the issuer does not answer on its own port", port=port)
+            log.error("the issuer does not answer on its port", port=port)
             return
     on_ready()
 

@@ -121,8 +121,8 @@ async def check_request(sent: Parameters, issuer: Issuer, find: FindClient) -> A
     if len(redirect_uris) != 1 or not is_same(client.redirect_uri, redirect_uris[0]):
         raise ClientMismatch(
             "Redirect URI mismatch",
-            "The application asks to be answered at an address that it did not register. "
-            "Do not go on unless you know why.",
+            "The application requests a redirect to an address that it did not register. Do "
+            "not continue unless you know why.",
         )
     redirect_uri = redirect_uris[0]
     states = sent.all("state")

@@ -139,7 +139,7 @@ async def answer(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     if not await room.services.state.record(store):
         return _entry("This code was used meanwhile.", 409)
     if is_approved:
-        return _message(200, "Signed in", "Go back to your terminal: it goes on by itself.")
+        return _message(200, "Signed in", "Go back to your terminal: it continues automatically.")
     return _message(200, "Denied", "Nothing was signed in.")
 
 

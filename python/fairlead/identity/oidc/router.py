@@ -87,7 +87,7 @@ async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
     "/callback",
     status_code=302,
     response_class=RedirectResponse,
-    summary="Where the identity provider sends people back",
+    summary="Redirect target of the identity provider",
 )
 async def callback(
     attempt: AttemptDep,

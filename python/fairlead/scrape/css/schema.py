@@ -57,7 +57,7 @@ class RequestedField(_Named):
     """One field of each record."""
 
     description: Annotated[StrictStr, Field(max_length=500)] | None = Field(
-        None, description="What the model, if one is asked, should look for."
+        None, description="A description for the model, if one is used."
     )
     fields: list[RequestedField] = Field([], max_length=50)
 

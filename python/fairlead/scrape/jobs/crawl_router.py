@@ -31,7 +31,7 @@ async def crawl(
     return await start_job(services, job, [Place(0, 0, url)], base, ask.webhook)
 
 
-@router.post("/crawl/estimate", summary="What a crawl would come to")
+@router.post("/crawl/estimate", summary="Estimate a crawl")
 async def estimate(
     ask: EstimateRequest,
     services: ServicesDep,

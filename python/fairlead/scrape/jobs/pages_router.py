@@ -177,7 +177,7 @@ class PagesRoutes:
                 methods=["GET"],
                 name=f"active_{plural}",
                 summary=f"List {plural} that have not ended",
-                description=f"The caller's {plural} that are under way, newest first.",
+                description=f"The caller's {plural} in progress, newest first.",
             )
 
     def _add_views(self, router: APIRouter) -> None:

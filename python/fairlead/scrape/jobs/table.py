@@ -117,7 +117,7 @@ def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
         [job.owner],
     ).fetchone() or (0, 0)
     if active >= ACTIVE_MAX or own >= ACTIVE_OF_OWNER_MAX:
-        raise RateLimited("Too many jobs are under way; wait for some to end.", retry_after_s=10)
+        raise RateLimited("Too many jobs are in progress; wait for some to end.", retry_after_s=10)
     claim_bytes(
         con,
         DATABASE,

@@ -54,7 +54,7 @@ class CrawlRequest(RequestBody):
         description="Whether includePaths and excludePaths look at the whole address too.",
     )
     max_retries: Retries = Field(
-        1, description="How often a page is asked for again whose host was busy or did not answer."
+        1, description="Retries of a page whose host was busy or did not answer."
     )
     crawl_options: CrawlOptions = CrawlOptions()
     scrape_options: SiteScrapeOptions = SiteScrapeOptions()
@@ -127,7 +127,7 @@ class BatchRequest(RequestBody):
         False, description="Whether the first page that fails ends the batch."
     )
     max_retries: Retries = Field(
-        1, description="How often a page is asked for again whose host was busy or did not answer."
+        1, description="Retries of a page whose host was busy or did not answer."
     )
     options: ScrapeOptions = ScrapeOptions()
 

@@ -99,7 +99,7 @@ class ScrapeOptions(CommonOptions):
         "`screenshot` for a picture and `downloads` for the files that a browser was given.",
     )
     formats: list[Format] = Field(
-        default=[], max_length=20, description="What else of the page is given, in `formats`."
+        default=[], max_length=20, description="More forms of the page, in `formats`."
     )
     session_id: SessionId = None
 

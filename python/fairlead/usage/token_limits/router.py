@@ -64,7 +64,7 @@ class TokenLimitView(Wire):
     reset_time: str
     enabled: bool
     tokens_used: int = Field(
-        description="Of settled requests; the newest may take a second to show."
+        description="Tokens of settled requests; the newest may appear a second later."
     )
     remaining: int
     window_start: Time

@@ -47,7 +47,7 @@ async def test_a_node_takes_no_icon(management: Management) -> None:
         ("write:cache", "the caches are for people who have signed in"),
         ("execute:completions", "any key may call models"),
         ("execute:search", "any key may search"),
-        ("mcp:connect", "tool clients connect with access tokens of their own"),
+        ("mcp:connect", "tool clients connect with separate access tokens"),
         (
             "policy:bypass-provider-quota",
             "the `quotaWindowThresholds` of a connection hold for every key",
