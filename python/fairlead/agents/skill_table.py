@@ -7,26 +7,11 @@ from typing import Final
 from fairlead.agents.skill import Skill
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.store.file import Connection
+from fairlead.store.table import Table
 
 SKILLS_MAX: Final = 1000
 
-_COLUMNS = (
-    "id",
-    "slug",
-    "name",
-    "description",
-    "prompt",
-    "model",
-    "temperature",
-    "api_key_id",
-    "created_at_ms",
-    "updated_at_ms",
-)
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM agent_skills"
-_INSERT = (
-    f"INSERT INTO agent_skills ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-)
-_UPDATE = f"UPDATE agent_skills SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?"
+_SKILLS: Final = Table("agent_skills", Skill)
 
 
 def insert_skill(con: Connection, skill: Skill) -> None:
@@ -34,13 +19,13 @@ def insert_skill(con: Connection, skill: Skill) -> None:
     if count_skills(con) >= SKILLS_MAX:
         raise Conflict(f"There are {SKILLS_MAX} agent skills, the limit: delete one first.")
     check_place(con, skill)
-    con.execute(_INSERT, _row(skill))
+    _SKILLS.insert(con, skill)
 
 
 def update_skill(con: Connection, skill: Skill) -> None:
     """Replaces a skill's row; `Conflict` when its path is taken."""
     check_place(con, skill)
-    con.execute(_UPDATE, [*_row(skill)[1:], skill.id])
+    _SKILLS.update(con, skill)
 
 
 def delete_skill(con: Connection, skill_id: str) -> None:
@@ -81,8 +66,7 @@ def check_key_id(con: Connection, key_id: str) -> None:
 
 def find_skill(con: Connection, skill_id: str) -> Skill | None:
     """The skill with this id."""
-    row = con.execute(f"{_SELECT} WHERE id = ?", [skill_id]).fetchone()
-    return None if row is None else Skill(*row)
+    return _SKILLS.find(con, "id = ?", skill_id)
 
 
 def keys_of_skills(con: Connection) -> dict[str, str]:
@@ -95,8 +79,7 @@ def keys_of_skills(con: Connection) -> dict[str, str]:
 
 def find_skill_by_slug(con: Connection, slug: str) -> Skill | None:
     """The skill with this path segment."""
-    row = con.execute(f"{_SELECT} WHERE slug = ?", [slug]).fetchone()
-    return None if row is None else Skill(*row)
+    return _SKILLS.find(con, "slug = ?", slug)
 
 
 def found_skill(con: Connection, skill_id: str) -> Skill:
@@ -109,17 +92,9 @@ def found_skill(con: Connection, skill_id: str) -> Skill:
 
 def list_skills(con: Connection, limit: int, offset: int) -> list[Skill]:
     """A page of skills, oldest first."""
-    rows = con.execute(
-        f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
-    ).fetchall()
-    return [Skill(*row) for row in rows]
+    return _SKILLS.select(con, "ORDER BY created_at_ms, id LIMIT ? OFFSET ?", limit, offset)
 
 
 def count_skills(con: Connection) -> int:
     """The number of skills."""
-    row = con.execute("SELECT count(*) FROM agent_skills").fetchone()
-    return int(row[0]) if row else 0
-
-
-def _row(skill: Skill) -> list[object]:
-    return [getattr(skill, column) for column in _COLUMNS]
+    return _SKILLS.count(con)

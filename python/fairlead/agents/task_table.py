@@ -10,16 +10,14 @@ import orjson
 from fairlead.agents.task import Message, State, Task
 from fairlead.errors import NotFound, RateLimited
 from fairlead.store.file import Connection
+from fairlead.store.table import Table
 
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
 RETENTION_MS: Final = 7 * 24 * 3_600_000
 CONTEXT_MESSAGES_MAX: Final = 20
 
-_TASK = (
-    "id, skill_id, owner, context_id, message_id, state, attempts, reason, metadata, "
-    "created_at_ms, updated_at_ms, expires_at_ms"
-)
+_TASKS: Final = Table("agent_tasks", Task, json={"metadata": dict})
 _ACTIVE = "state IN ('submitted', 'working')"
 
 
@@ -29,12 +27,10 @@ def insert_task(con: Connection, task: Task, message: Message) -> Task:
     A repeated message id of the same owner to the same agent returns the first task, so that clients may retry.
     Raises `RateLimited`.
     """
-    known = con.execute(
-        f"SELECT {_TASK} FROM agent_tasks WHERE skill_id = ? AND owner = ? AND message_id = ?",
-        [task.skill_id, task.owner, task.message_id],
-    ).fetchone()
+    same_message = "skill_id = ? AND owner = ? AND message_id = ?"
+    known = _TASKS.find(con, same_message, task.skill_id, task.owner, task.message_id)
     if known is not None:
-        return _read(known)
+        return known
     counts = con.execute(
         f"SELECT count(*), count(*) FILTER (WHERE owner = ?) FROM agent_tasks WHERE {_ACTIVE}",
         [task.owner],
@@ -43,23 +39,7 @@ def insert_task(con: Connection, task: Task, message: Message) -> Task:
         raise RateLimited(
             "Too many tasks are in progress: wait until some have ended.", retry_after_s=5
         )
-    con.execute(
-        f"INSERT INTO agent_tasks ({_TASK}) VALUES ({', '.join('?' * 12)})",
-        [
-            task.id,
-            task.skill_id,
-            task.owner,
-            task.context_id,
-            task.message_id,
-            task.state,
-            task.attempts,
-            task.reason,
-            orjson.dumps(task.metadata).decode(),
-            task.created_at_ms,
-            task.updated_at_ms,
-            task.expires_at_ms,
-        ],
-    )
+    _TASKS.insert(con, task)
     insert_message(con, task.id, message)
     return task
 
@@ -115,10 +95,7 @@ def end_task(con: Connection, task_id: str, ending: Ending, at_ms: int) -> bool:
 
 def active_tasks(con: Connection) -> list[Task]:
     """Every task that has not ended, oldest first."""
-    rows = con.execute(
-        f"SELECT {_TASK} FROM agent_tasks WHERE {_ACTIVE} ORDER BY created_at_ms, id"
-    ).fetchall()
-    return [_read(row) for row in rows]
+    return _TASKS.select(con, f"WHERE {_ACTIVE} ORDER BY created_at_ms, id")
 
 
 def active_of_skill(con: Connection, skill_id: str) -> list[str]:
@@ -131,8 +108,7 @@ def active_of_skill(con: Connection, skill_id: str) -> list[str]:
 
 def find_task(con: Connection, task_id: str) -> Task | None:
     """The task with this id."""
-    row = con.execute(f"SELECT {_TASK} FROM agent_tasks WHERE id = ?", [task_id]).fetchone()
-    return None if row is None else _read(row)
+    return _TASKS.find(con, "id = ?", task_id)
 
 
 def found_task(con: Connection, task_id: str) -> Task:
@@ -176,14 +152,10 @@ def list_tasks(
     con: Connection, limit: int, offset: int, skill_id: str | None, states: tuple[State, ...]
 ) -> tuple[list[Task], int]:
     """A page of tasks, newest first, and their total number."""
-    where = "WHERE (?::VARCHAR IS NULL OR skill_id = ?) AND (? = 0 OR list_contains(?::VARCHAR[], state))"
+    where = "(?::VARCHAR IS NULL OR skill_id = ?) AND (? = 0 OR list_contains(?::VARCHAR[], state))"
     filters: list[object] = [skill_id, skill_id, len(states), list(states)]
-    rows = con.execute(
-        f"SELECT {_TASK} FROM agent_tasks {where} ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?",
-        [*filters, limit, offset],
-    ).fetchall()
-    total = con.execute(f"SELECT count(*) FROM agent_tasks {where}", filters).fetchone()
-    return [_read(row) for row in rows], int(total[0]) if total else 0
+    rest = f"WHERE {where} ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?"
+    return _TASKS.select(con, rest, *filters, limit, offset), _TASKS.count(con, where, *filters)
 
 
 def delete_task(con: Connection, task_id: str) -> None:
@@ -201,11 +173,6 @@ def sweep_tasks(con: Connection, at_ms: int) -> None:
         ids = [str(row[0]) for row in gone]
         con.execute("DELETE FROM agent_messages WHERE list_contains(?::VARCHAR[], task_id)", [ids])
         con.execute("DELETE FROM agent_tasks WHERE list_contains(?::VARCHAR[], id)", [ids])
-
-
-def _read(row: tuple[Any, ...]) -> Task:
-    head, metadata, tail = row[:8], row[8], row[9:]
-    return Task(*(*head, orjson.loads(metadata), *tail))
 
 
 def _message(row: tuple[Any, ...]) -> Message:

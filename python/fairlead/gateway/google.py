@@ -1,10 +1,13 @@
-"""Shared parts of Google's long-running jobs: names in either case, errors as `google.rpc.Status`,
-type names.
+"""Shared parts of Google's API: routes of each version, names in either case, errors as
+`google.rpc.Status`, type names.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from fastapi import APIRouter
 
 from fairlead import _core
 from fairlead.errors import InvalidRequest
@@ -32,6 +35,26 @@ _OF_STATUS: Final = {
     503: 14,
     504: DEADLINE_EXCEEDED,
 }
+
+
+GoogleRoute: TypeAlias = tuple[str, str, Callable[..., Any], str, str]
+"""Method, path after the version, handler, name of the operation, summary."""
+
+
+def google_router(tag: str, routes: tuple[GoogleRoute, ...]) -> APIRouter:
+    """A router of the routes under `/v1` and `/v1beta`."""
+    router = APIRouter(tags=[tag])
+    for version in ("v1", "v1beta"):
+        for method, path, act, name, summary in routes:
+            router.add_api_route(
+                f"/{version}{path}",
+                act,
+                methods=[method],
+                name=f"{version}_{name}",
+                operation_id=f"{version}_{name}",
+                summary=summary,
+            )
+    return router
 
 
 class GoogleWire(NamedWire):

@@ -8,12 +8,11 @@ from typing import Any, Final
 from fairlead.errors import Conflict, NotFound
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.table import Table
 
 PROVIDERS_MAX: Final = 50
 # The name of the SearXNG instance in the setting `scrapeSearchUrl`, unless a provider has this name.
 FROM_SETTING: Final = "searxng"
-
-_PROVIDER = "id, name, kind, base_url, key_sealed, priority, is_active, created_at_ms, per_query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +31,12 @@ class SearchProvider:
     """What a search costs, micro-dollars; None: nothing."""
 
 
+_PROVIDERS: Final = Table("search_providers", SearchProvider)
+
+
 def list_providers(con: Connection) -> list[SearchProvider]:
     """All providers, in the order in which they are tried."""
-    rows = con.execute(
-        f"SELECT {_PROVIDER} FROM search_providers ORDER BY priority, created_at_ms, id"
-    ).fetchall()
-    return [SearchProvider(*row) for row in rows]
+    return _PROVIDERS.select(con, "ORDER BY priority, created_at_ms, id")
 
 
 def usable_providers(con: Connection) -> list[SearchProvider]:
@@ -70,20 +69,7 @@ def insert_provider(con: Connection, provider: SearchProvider) -> None:
     _check_name(others, provider.id, provider.name)
     if len(others) >= PROVIDERS_MAX:
         raise Conflict(f"There are at most {PROVIDERS_MAX} search providers.")
-    con.execute(
-        f"INSERT INTO search_providers ({_PROVIDER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            provider.id,
-            provider.name,
-            provider.kind,
-            provider.base_url,
-            provider.key_sealed,
-            provider.priority,
-            provider.is_active,
-            provider.created_at_ms,
-            provider.per_query,
-        ],
-    )
+    _PROVIDERS.insert(con, provider)
 
 
 def change_provider(con: Connection, provider_id: str, changes: dict[str, Any]) -> SearchProvider:

@@ -7,7 +7,7 @@ batch) creates endpoints in the transaction of its own record.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import uuid4
 
@@ -17,6 +17,7 @@ from fairlead.errors import Internal
 from fairlead.events import Surface
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
+from fairlead.store.table import Table
 
 EndpointState = Literal["enabled", "disabled", "disabled_due_to_failed_deliveries"]
 """Disabled by its owner, or by the engine: then `reason` says why."""
@@ -27,21 +28,6 @@ TAIL_CHARS: Final = 4
 
 log = structlog.get_logger("fairlead.webhooks")
 
-_COLUMNS = (
-    "id",
-    "surface",
-    "owner",
-    "name",
-    "url",
-    "events",
-    "state",
-    "reason",
-    "failing_since_ms",
-    "not_before_ms",
-    "created_at_ms",
-    "updated_at_ms",
-)
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM webhook_endpoints"
 _MINE = "surface = ? AND owner IS NOT DISTINCT FROM ?"
 
 
@@ -63,6 +49,9 @@ class Endpoint:
     not_before_ms: int
     created_at_ms: int
     updated_at_ms: int
+
+
+_ENDPOINTS: Final = Table("webhook_endpoints", Endpoint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +90,12 @@ def insert_endpoint(con: Connection, sealer: Sealer, endpoint: Endpoint, secret:
 
 def insert_endpoint_without_secret(con: Connection, endpoint: Endpoint) -> None:
     """Stores an endpoint whose deliveries are not signed with a secret, in the writer."""
-    marks = ", ".join("?" * len(_COLUMNS))
-    con.execute(
-        f"INSERT INTO webhook_endpoints ({', '.join(_COLUMNS)}) VALUES ({marks})",
-        list(astuple(endpoint)),
-    )
+    _ENDPOINTS.insert(con, endpoint)
 
 
 def update_endpoint(con: Connection, endpoint: Endpoint) -> None:
     """Replaces an endpoint's row, in the writer."""
-    con.execute(
-        f"UPDATE webhook_endpoints SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?",
-        [*astuple(endpoint)[1:], endpoint.id],
-    )
+    _ENDPOINTS.update(con, endpoint)
 
 
 def delete_endpoint(con: Connection, endpoint_id: str) -> None:
@@ -153,29 +135,21 @@ def find_endpoint(
     con: Connection, surface: Surface, endpoint_id: str, owner: str | None = None
 ) -> Endpoint | None:
     """The endpoint with this id, if it has this surface and owner."""
-    row = con.execute(
-        f"{_SELECT} WHERE id = ? AND {_MINE}", [endpoint_id, surface, owner]
-    ).fetchone()
-    return None if row is None else Endpoint(*row)
+    return _ENDPOINTS.find(con, f"id = ? AND {_MINE}", endpoint_id, surface, owner)
 
 
 def endpoints_by_id(con: Connection, endpoint_ids: Sequence[str]) -> dict[str, Endpoint]:
     """The endpoints with these ids, of any surface."""
-    rows = con.execute(
-        f"{_SELECT} WHERE id IN (SELECT unnest(?::VARCHAR[]))", [list(endpoint_ids)]
-    ).fetchall()
-    return {row[0]: Endpoint(*row) for row in rows}
+    rest = "WHERE id IN (SELECT unnest(?::VARCHAR[]))"
+    return {each.id: each for each in _ENDPOINTS.select(con, rest, list(endpoint_ids))}
 
 
 def list_endpoints(
     con: Connection, surface: Surface, limit: int, offset: int, owner: str | None = None
 ) -> list[Endpoint]:
     """A page of endpoints of a surface and owner, oldest first."""
-    rows = con.execute(
-        f"{_SELECT} WHERE {_MINE} ORDER BY created_at_ms, id LIMIT ? OFFSET ?",
-        [surface, owner, limit, offset],
-    ).fetchall()
-    return [Endpoint(*row) for row in rows]
+    rest = f"WHERE {_MINE} ORDER BY created_at_ms, id LIMIT ? OFFSET ?"
+    return _ENDPOINTS.select(con, rest, surface, owner, limit, offset)
 
 
 def list_endpoints_after(
@@ -183,20 +157,13 @@ def list_endpoints_after(
 ) -> list[Endpoint]:
     """A page of endpoints that follows `after` (creation time and id) in the order of `list_endpoints`."""
     at_ms, endpoint_id = after or (-1, "")
-    rows = con.execute(
-        f"{_SELECT} WHERE {_MINE} AND (created_at_ms > ? OR (created_at_ms = ? AND id > ?)) "
-        "ORDER BY created_at_ms, id LIMIT ?",
-        [surface, owner, at_ms, at_ms, endpoint_id, limit],
-    ).fetchall()
-    return [Endpoint(*row) for row in rows]
+    rest = f"WHERE {_MINE} AND (created_at_ms, id) > (?, ?) ORDER BY created_at_ms, id LIMIT ?"
+    return _ENDPOINTS.select(con, rest, surface, owner, at_ms, endpoint_id, limit)
 
 
 def count_endpoints(con: Connection, surface: Surface, owner: str | None = None) -> int:
     """The number of endpoints of a surface and owner."""
-    row = con.execute(
-        f"SELECT count(*) FROM webhook_endpoints WHERE {_MINE}", [surface, owner]
-    ).fetchone()
-    return int(row[0]) if row else 0
+    return _ENDPOINTS.count(con, _MINE, surface, owner)
 
 
 @dataclass(frozen=True, slots=True)

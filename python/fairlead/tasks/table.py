@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import orjson
 
 from fairlead.errors import Conflict
 from fairlead.store.file import Connection
+from fairlead.store.table import Table
 from fairlead.tasks.task import Block, Entry, Evidence, Run, Task
 
 TASKS_MAX: Final = 10_000
 EVIDENCE_MAX: Final = 10_000
 TIMELINE_MAX: Final = 10_000
 
-_NAMES: Final = tuple(field.name for field in fields(Task))
-_COLUMNS: Final = ", ".join(_NAMES)
+_TASKS: Final = Table("reverse_tasks", Task, json={"criteria": dict})
 _PARTS: Final = (
     "reverse_task_timeline",
     "reverse_task_evidence",
@@ -28,10 +28,7 @@ _PARTS: Final = (
 
 def find_task(con: Connection, owner: str, task_id: str) -> Task | None:
     """The task with this id, if it is the owner's."""
-    row = con.execute(
-        f"SELECT {_COLUMNS} FROM reverse_tasks WHERE owner = ? AND id = ?", [owner, task_id]
-    ).fetchone()
-    return None if row is None else _task(row)
+    return _TASKS.find(con, "owner = ? AND id = ?", owner, task_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +57,24 @@ def list_tasks(
         "query": wanted.query,
     }
     rows = con.execute(
-        f"SELECT {_COLUMNS} FROM reverse_tasks WHERE {where} "
+        f"SELECT {', '.join(_TASKS.columns)} FROM reverse_tasks WHERE {where} "
         "ORDER BY updated_at_ms DESC, id LIMIT $limit",
         {**values, "limit": limit},
     ).fetchall()
     total = con.execute(f"SELECT count(*) FROM reverse_tasks WHERE {where}", values).fetchone()
-    return [_task(row) for row in rows], int(total[0]) if total else 0
+    return [_TASKS.read(row) for row in rows], int(total[0]) if total else 0
 
 
 def insert_task(con: Connection, task: Task) -> None:
     """Adds a task, in the writer. `Conflict` when its owner has reached the limit."""
-    row = con.execute("SELECT count(*) FROM reverse_tasks WHERE owner = ?", [task.owner]).fetchone()
-    if row is not None and row[0] >= TASKS_MAX:
+    if _TASKS.count(con, "owner = ?", task.owner) >= TASKS_MAX:
         raise Conflict(f"There are {TASKS_MAX} tasks, the most: prune some first.")
-    marks = ", ".join("?" * len(_NAMES))
-    con.execute(f"INSERT INTO reverse_tasks ({_COLUMNS}) VALUES ({marks})", _values(task))
+    _TASKS.insert(con, task)
 
 
 def update_task(con: Connection, task: Task) -> None:
     """Replaces a task's row, in the writer."""
-    con.execute(
-        f"UPDATE reverse_tasks SET {', '.join(f'{name} = ?' for name in _NAMES[2:])} "
-        "WHERE owner = ? AND id = ?",
-        [*_values(task)[2:], task.owner, task.id],
-    )
+    _TASKS.update(con, task, ("owner", "id"))
 
 
 def prune_tasks(con: Connection, owner: str, before_ms: int) -> list[str]:
@@ -237,13 +228,3 @@ def _next_number(con: Connection, table: str, task: Task, most: int) -> int:
     if number > most:
         raise Conflict(f"The task has {most} of these, the maximum: continue with another task.")
     return number
-
-
-def _task(row: Sequence[Any]) -> Task:
-    named = dict(zip(_NAMES, row, strict=True))
-    return Task(**{**named, "criteria": orjson.loads(named["criteria"])})
-
-
-def _values(task: Task) -> list[Any]:
-    named = {name: getattr(task, name) for name in _NAMES}
-    return list({**named, "criteria": orjson.dumps(task.criteria).decode()}.values())

@@ -16,6 +16,7 @@ import orjson
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound, RateLimited
 from fairlead.store.file import Connection
+from fairlead.store.table import Page, Table
 
 ENDED: Final = ("failed", "completed", "expired", "cancelled")
 WINDOW_MS: Final = 24 * 3_600_000
@@ -82,9 +83,7 @@ class Batch:
     expired: int = 0
 
 
-_NAMES: Final = tuple(field.name for field in fields(Batch))
-_BATCH: Final = ", ".join(_NAMES)
-_PLACES: Final = ", ".join("?" * len(_NAMES))
+_BATCHES: Final = Table("batches", Batch)
 
 
 def new_batch(created_at_ms: int, **requested: Any) -> Batch:
@@ -124,23 +123,18 @@ def insert_batch(con: Connection, batch: Batch) -> None:
             "wait for one to end.",
             retry_after_s=60,
         )
-    con.execute(
-        f"INSERT INTO batches ({_BATCH}) VALUES ({_PLACES})",
-        [getattr(batch, name) for name in _NAMES],
-    )
+    _BATCHES.insert(con, batch)
 
 
 def find_batch(con: Connection, batch_id: str, owner: str | None = None) -> Batch:
     """The owner's batch; without an owner, anybody's. `NotFound` when there is none, or it is
     another owner's.
     """
-    row = con.execute(
-        f"SELECT {_BATCH} FROM batches WHERE id = ? AND (?::VARCHAR IS NULL OR owner = ?)",
-        [batch_id, owner, owner],
-    ).fetchone()
-    if row is None:
+    mine = "id = ? AND (?::VARCHAR IS NULL OR owner = ?)"
+    found = _BATCHES.find(con, mine, batch_id, owner, owner)
+    if found is None:
         raise NotFound(f"No such batch: {batch_id[:64]}.", param="id")
-    return Batch(*row)
+    return found
 
 
 def find_batch_in(con: Connection, batch_id: str, owner: str, *dialects: str) -> Batch:
@@ -165,34 +159,19 @@ class BatchPage:
 
 def list_batches(con: Connection, owner: str, page: BatchPage) -> tuple[list[Batch], bool]:
     """The page of the owner's batches, newest first, and whether there are more in its direction."""
-    bound: list[Any] = [owner, page.dialect]
-    where = "owner = ? AND dialect = ?"
-    if page.beyond is not None:
-        seen = con.execute(
-            f"SELECT created_at_ms FROM batches WHERE id = ? AND {where}", [page.beyond, *bound]
-        ).fetchone()
-        if seen is None:
-            raise InvalidRequest("after is not the id of a batch of yours.", param="after")
-        side = ">" if page.is_backwards else "<"
-        where = f"{where} AND (created_at_ms, id) {side} (?, ?)"
-        bound = [*bound, seen[0], page.beyond]
-    way = "ASC" if page.is_backwards else "DESC"
-    rows = con.execute(
-        f"SELECT {_BATCH} FROM batches WHERE {where} ORDER BY created_at_ms {way}, id {way} LIMIT ?",
-        [*bound, page.limit + 1],
-    ).fetchall()
-    found = [Batch(*row) for row in rows[: page.limit]]
-    return found[::-1] if page.is_backwards else found, len(rows) > page.limit
+    mine = "owner = ? AND dialect = ?"
+    missing = InvalidRequest("after is not the id of a batch of yours.", param="after")
+    seen = _BATCHES.position(con, page.beyond, missing, mine, owner, page.dialect)
+    wanted = Page(page.beyond, page.limit, "asc" if page.is_backwards else "desc")
+    found, has_more = _BATCHES.page(con, mine, [owner, page.dialect], wanted, seen)
+    return found[::-1] if page.is_backwards else found, has_more
 
 
 def active_batches(con: Connection) -> list[Batch]:
     """The batches that have not ended, in the order in which they are taken up: oldest first, and
     among the batches of one owner by their priority.
     """
-    rows = con.execute(
-        f"SELECT {_BATCH} FROM batches WHERE ended_at_ms IS NULL ORDER BY created_at_ms, id"
-    ).fetchall()
-    by_age = [Batch(*row) for row in rows]
+    by_age = _BATCHES.select(con, "WHERE ended_at_ms IS NULL ORDER BY created_at_ms, id")
     preferred = _by_owner(sorted(by_age, key=lambda batch: -batch.priority))
     return [next(preferred[batch.owner]) for batch in by_age]
 
@@ -229,7 +208,7 @@ def _by_owner(batches: list[Batch]) -> dict[str, Iterator[Batch]]:
 
 def change_batch(con: Connection, batch_id: str, **changes: Any) -> None:
     """Sets fields of a batch that has not ended."""
-    if unknown := changes.keys() - set(_NAMES):
+    if unknown := changes.keys() - set(_BATCHES.columns):
         raise ValueError(f"no columns: {unknown}")
     assignments = ", ".join(f"{name} = ?" for name in changes)
     con.execute(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.cached_contents.fields import TTL_DEFAULT_MS, CachedContentFields, Expiry
@@ -20,7 +19,7 @@ from fairlead.gateway.cached_contents.table import (
     prolong_cached,
 )
 from fairlead.gateway.files.contents import new_id
-from fairlead.gateway.google import named_model
+from fairlead.gateway.google import google_router, named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.store.services import ServicesDep
@@ -122,23 +121,15 @@ def _view(cached: CachedContent) -> dict[str, Any]:
     return shown | ({"displayName": cached.display_name} if cached.display_name else {})
 
 
-_ROUTES: Final[tuple[tuple[str, str, Callable[..., Any], str], ...]] = (
-    ("POST", "", create, "Store the beginning of requests"),
-    ("GET", "", list_all, "The caller's cached contents"),
-    ("GET", "/{cached_id}", read, "One cached content"),
-    ("PATCH", "/{cached_id}", prolong, "Change when a cached content expires"),
-    ("DELETE", "/{cached_id}", delete, "Delete a cached content"),
+_CACHED = "/cachedContents"
+_ONE = f"{_CACHED}/{{cached_id}}"
+router = google_router(
+    "cached contents",
+    (
+        ("POST", _CACHED, create, "cached_create", "Store the beginning of requests"),
+        ("GET", _CACHED, list_all, "cached_list_all", "The caller's cached contents"),
+        ("GET", _ONE, read, "cached_read", "One cached content"),
+        ("PATCH", _ONE, prolong, "cached_prolong", "Change when a cached content expires"),
+        ("DELETE", _ONE, delete, "cached_delete", "Delete a cached content"),
+    ),
 )
-
-router = APIRouter(tags=["cached contents"])
-for _version in ("v1", "v1beta"):
-    for _method, _path, _act, _summary in _ROUTES:
-        _name = f"{_version}_cached_{_act.__name__}"
-        router.add_api_route(
-            f"/{_version}/cachedContents{_path}",
-            _act,
-            methods=[_method],
-            name=_name,
-            operation_id=_name,
-            summary=_summary,
-        )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
+from fairlead.store.table import Page, Table
 
 OWNER_MAX: Final = 1_000
 
@@ -28,7 +29,7 @@ class CachedContent:
     expires_at_ms: int
 
 
-_NAMES: Final = ", ".join(field.name for field in fields(CachedContent))
+_CACHED: Final = Table("cached_contents", CachedContent)
 
 
 def insert_cached(con: Connection, cached: CachedContent) -> None:
@@ -37,61 +38,40 @@ def insert_cached(con: Connection, cached: CachedContent) -> None:
         "DELETE FROM cached_contents WHERE expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)",
         [cached.created_at_ms],
     )
-    (count,) = con.execute(
-        "SELECT count(*) FROM cached_contents WHERE owner = ?", [cached.owner]
-    ).fetchone() or (0,)
-    if count >= OWNER_MAX:
+    if _CACHED.count(con, "owner = ?", cached.owner) >= OWNER_MAX:
         raise RateLimited(f"A key has at most {OWNER_MAX} cached contents: delete some.")
     claim_bytes(con, DATABASE, cached.owner, cached.size_bytes)
-    places = ", ".join("?" * len(fields(CachedContent)))
-    con.execute(
-        f"INSERT INTO cached_contents ({_NAMES}) VALUES ({places})",
-        [getattr(cached, field.name) for field in fields(CachedContent)],
-    )
+    _CACHED.insert(con, cached)
 
 
 def find_cached(con: Connection, cached_id: str, owner: str, now_ms: int) -> CachedContent:
     """The owner's cached content. `NotFound` when there is none, it expired, or it is another owner's."""
-    row = con.execute(
-        f"SELECT {_NAMES} FROM cached_contents WHERE id = ? AND owner = ? AND expires_at_ms > ?",
-        [cached_id, owner, now_ms],
-    ).fetchone()
-    if row is None:
+    found = _CACHED.find(
+        con, "id = ? AND owner = ? AND expires_at_ms > ?", cached_id, owner, now_ms
+    )
+    if found is None:
         raise NotFound(f"No such cached content: {cached_id[:64]}.", param="name")
-    return CachedContent(*row)
+    return found
 
 
 def find_some_cached(
     con: Connection, ids: Collection[str], owner: str, now_ms: int
 ) -> list[CachedContent]:
     """The owner's cached contents with these ids."""
-    rows = con.execute(
-        f"SELECT {_NAMES} FROM cached_contents WHERE list_contains(?, id) AND owner = ? AND expires_at_ms > ?",
-        [list(ids), owner, now_ms],
-    ).fetchall()
-    return [CachedContent(*row) for row in rows]
+    where = "WHERE list_contains(?, id) AND owner = ? AND expires_at_ms > ?"
+    return _CACHED.select(con, where, list(ids), owner, now_ms)
 
 
 def list_cached(
     con: Connection, owner: str, after: str | None, limit: int, now_ms: int
 ) -> tuple[list[CachedContent], bool]:
     """A page, newest first, and whether there are more."""
-    where = "owner = ? AND expires_at_ms > ?"
-    bound: list[Any] = [owner, now_ms]
-    if after is not None:
-        seen = con.execute(
-            "SELECT created_at_ms FROM cached_contents WHERE id = ? AND owner = ?", [after, owner]
-        ).fetchone()
-        if seen is None:
-            raise InvalidRequest(
-                "pageToken must be the nextPageToken of the page before.", param="pageToken"
-            )
-        where, bound = f"{where} AND (created_at_ms, id) < (?, ?)", [*bound, seen[0], after]
-    rows = con.execute(
-        f"SELECT {_NAMES} FROM cached_contents WHERE {where} ORDER BY created_at_ms DESC, id DESC LIMIT ?",
-        [*bound, limit + 1],
-    ).fetchall()
-    return [CachedContent(*row) for row in rows[:limit]], len(rows) > limit
+    missing = InvalidRequest(
+        "pageToken must be the nextPageToken of the page before.", param="pageToken"
+    )
+    seen = _CACHED.position(con, after, missing, "owner = ?", owner)
+    condition = "owner = ? AND expires_at_ms > ?"
+    return _CACHED.page(con, condition, [owner, now_ms], Page(after, limit), seen)
 
 
 def prolong_cached(

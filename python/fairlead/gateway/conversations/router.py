@@ -13,7 +13,6 @@ from starlette.responses import Response
 from fairlead.gateway.conversations.items import stored_item
 from fairlead.gateway.conversations.table import (
     Conversation,
-    ItemPage,
     append_items,
     change_metadata,
     delete_conversation,
@@ -29,6 +28,7 @@ from fairlead.gateway.responses.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.store.table import Page
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
 
@@ -78,7 +78,7 @@ async def create(
     fields = fields or ConversationFields()
     items = _stored(fields.items or [])
     metadata = orjson.dumps(fields.metadata or {}).decode()
-    conversation = Conversation(new_id("conv_"), owner, metadata, now_ms())
+    conversation = Conversation(new_id("conv_"), owner, metadata, 0, now_ms())
 
     def insert(con: Connection) -> None:
         insert_conversation(con, conversation)
@@ -126,7 +126,7 @@ async def items(
     _include_alias: IncludeAlias = None,
 ) -> Response:
     """The last one first unless `order` is `asc`; `after` is the id of the last one seen."""
-    page = ItemPage(after, limit, order)
+    page = Page(after, limit, order)
     found, has_more = await services.state.read(
         lambda con: list_items(con, conversation_id, owner, page)
     )

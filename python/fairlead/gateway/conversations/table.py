@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import orjson
 
@@ -11,6 +11,7 @@ from fairlead.errors import InvalidRequest, NotFound, RateLimited, TooLarge
 from fairlead.gateway.files.contents import new_id
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
+from fairlead.store.table import Page, Table
 
 OWNER_MAX: Final = 10_000
 ITEMS_MAX: Final = 10_000
@@ -20,51 +21,34 @@ CONTEXT_MAX_BYTES: Final = 24 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A row of a conversation. `owner` is the caller's kind and id, `metadata` a JSON object."""
+    """A row of a conversation. `owner` is the caller's kind and id, `metadata` a JSON object. Its next item gets
+    `next_position`.
+    """
 
     id: str
     owner: str
     metadata: str
+    next_position: int
     created_at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ItemPage:
-    """A page of items; `after` is the id of the last item of the page before."""
-
-    after: str | None
-    limit: int
-    order: Literal["asc", "desc"]
+_CONVERSATIONS: Final = Table("conversations", Conversation)
 
 
 def insert_conversation(con: Connection, conversation: Conversation) -> None:
     """Adds a conversation. `RateLimited` when the owner has as many as allowed."""
     forget_unowned(con)
-    (count,) = con.execute(
-        "SELECT count(*) FROM conversations WHERE owner = ?", [conversation.owner]
-    ).fetchone() or (0,)
-    if count >= OWNER_MAX:
+    if _CONVERSATIONS.count(con, "owner = ?", conversation.owner) >= OWNER_MAX:
         raise RateLimited(f"A key has at most {OWNER_MAX} conversations: delete some.")
-    con.execute(
-        "INSERT INTO conversations VALUES (?, ?, ?, 0, ?)",
-        [
-            conversation.id,
-            conversation.owner,
-            conversation.metadata,
-            conversation.created_at_ms,
-        ],
-    )
+    _CONVERSATIONS.insert(con, conversation)
 
 
 def find_conversation(con: Connection, conversation_id: str, owner: str) -> Conversation:
     """The owner's conversation. `NotFound` when there is none, or it is another owner's."""
-    row = con.execute(
-        "SELECT id, owner, metadata, created_at_ms FROM conversations WHERE id = ? AND owner = ?",
-        [conversation_id, owner],
-    ).fetchone()
-    if row is None:
+    found = _CONVERSATIONS.find(con, "id = ? AND owner = ?", conversation_id, owner)
+    if found is None:
         raise NotFound(f"No such conversation: {conversation_id[:100]}.", param="conversation_id")
-    return Conversation(*row)
+    return found
 
 
 def change_metadata(
@@ -131,7 +115,7 @@ def append_items(
 
 
 def list_items(
-    con: Connection, conversation_id: str, owner: str, page: ItemPage
+    con: Connection, conversation_id: str, owner: str, page: Page
 ) -> tuple[list[str], bool]:
     """The items of a page as JSON, and whether there are more. `NotFound`."""
     find_conversation(con, conversation_id, owner)

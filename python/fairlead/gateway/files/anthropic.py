@@ -11,10 +11,11 @@ from fastapi import Depends, Header, Query
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.files.anthropic_view import anthropic_page, last_seen
-from fairlead.gateway.files.table import FilePage, StoredFile, find_files, list_files
+from fairlead.gateway.files.table import StoredFile, find_files, list_files
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
+from fairlead.store.table import Page
 
 LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
@@ -74,11 +75,11 @@ async def list_anthropic(
         if query.ids:
             return find_files(con, query.ids, owner, now_ms()), False
         if query.before_id is not None:
-            page = FilePage(None, query.before_id, most, "asc")
+            page = Page(query.before_id, most, "asc")
             found, has_more = list_files(con, owner, page, now_ms())
             return found[::-1], has_more
         after = query.after_id if query.page is None else last_seen(query.page)
-        return list_files(con, owner, FilePage(None, after, most, "desc"), now_ms())
+        return list_files(con, owner, Page(after, most), now_ms())
 
     found, has_more = await services.state.read(read)
     return anthropic_page(found, has_more=has_more)

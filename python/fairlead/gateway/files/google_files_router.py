@@ -30,7 +30,6 @@ from fairlead.gateway.files.google_table import (
 from fairlead.gateway.files.google_view import google_file, google_files
 from fairlead.gateway.files.removal import remove_file
 from fairlead.gateway.files.table import (
-    FilePage,
     StoredFile,
     find_file,
     insert_file,
@@ -42,6 +41,7 @@ from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
+from fairlead.store.table import Page
 
 router = APIRouter(tags=["files"])
 
@@ -148,7 +148,7 @@ async def list_google_files(
     page_token: PageToken = None,
 ) -> dict[str, Any]:
     """Newest first."""
-    page = FilePage(None, page_token or None, min(page_size or PAGE, PAGE_MAX), "desc")
+    page = Page(page_token or None, min(page_size or PAGE, PAGE_MAX))
     try:
         found, has_more = await services.state.read(
             lambda con: list_files(con, owner, page, now_ms())

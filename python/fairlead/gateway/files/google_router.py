@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from fairlead.errors import NotFound
 from fairlead.gateway.files.router import content_of
+from fairlead.gateway.google import google_router
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.provider import open_video
 from fairlead.gateway.videos.table import VideoFile, find_video_file, proxy_of_operation
@@ -60,13 +60,7 @@ async def send_video(
     return StreamingResponse(chunks, headers=headers, media_type=kind)
 
 
-router = APIRouter(tags=["files"])
-for _version in ("v1", "v1beta"):
-    router.add_api_route(
-        f"/{_version}/files/{{file_id}}:download",
-        download,
-        methods=["GET"],
-        name=f"{_version}_download",
-        operation_id=f"{_version}_download",
-        summary="The result of a job, as bytes",
-    )
+router = google_router(
+    "files",
+    (("GET", "/files/{file_id}:download", download, "download", "The result of a job, as bytes"),),
+)

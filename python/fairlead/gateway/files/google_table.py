@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.store.file import Connection
 from fairlead.store.key_state import keys_out_of_force
 from fairlead.store.owner_bytes import FILES, claim_bytes
+from fairlead.store.table import Table
 
 LIVES_MS: Final = 3_600_000
 """Time in which an upload is finished. Contents without a row are deleted after as long (`contents`)."""
@@ -46,7 +47,7 @@ class GoogleUpload:
         return [self.piece_id(number) for number in range(self.pieces)]
 
 
-_NAMES: Final = ", ".join(field.name for field in fields(GoogleUpload))
+_UPLOADS: Final = Table("google_uploads", GoogleUpload)
 
 
 def hash_of(token: str) -> bytes:
@@ -57,16 +58,9 @@ def hash_of(token: str) -> bytes:
 def insert_google_upload(con: Connection, upload: GoogleUpload) -> None:
     """Adds an upload. `RateLimited` when the owner has as many under way as allowed."""
     con.execute("DELETE FROM google_uploads WHERE expires_at_ms <= ?", [upload.created_at_ms])
-    (count,) = con.execute(
-        "SELECT count(*) FROM google_uploads WHERE owner = ?", [upload.owner]
-    ).fetchone() or (0,)
-    if count >= PENDING_MAX:
+    if _UPLOADS.count(con, "owner = ?", upload.owner) >= PENDING_MAX:
         raise RateLimited(f"A key has at most {PENDING_MAX} uploads in progress.", retry_after_s=60)
-    places = ", ".join("?" * len(fields(GoogleUpload)))
-    con.execute(
-        f"INSERT INTO google_uploads ({_NAMES}) VALUES ({places})",
-        [getattr(upload, field.name) for field in fields(GoogleUpload)],
-    )
+    _UPLOADS.insert(con, upload)
 
 
 def find_google_upload(con: Connection, session: str, now_ms: int) -> GoogleUpload:
@@ -74,11 +68,7 @@ def find_google_upload(con: Connection, session: str, now_ms: int) -> GoogleUplo
     valid any more.
     """
     upload_id, _, token = session.partition(".")
-    row = con.execute(
-        f"SELECT {_NAMES} FROM google_uploads WHERE id = ? AND expires_at_ms > ?",
-        [upload_id, now_ms],
-    ).fetchone()
-    upload = None if row is None else GoogleUpload(*row)
+    upload = _UPLOADS.find(con, "id = ? AND expires_at_ms > ?", upload_id, now_ms)
     if upload is None or not hmac.compare_digest(bytes(upload.token_hash), hash_of(token)):
         raise NotFound("There is no such upload: begin it at POST /upload/v1beta/files.")
     if keys_out_of_force(con, [upload.owner]):
@@ -91,12 +81,12 @@ def receive_piece(con: Connection, upload: GoogleUpload, size: int) -> GoogleUpl
     claim_bytes(con, FILES, upload.owner, size)
     row = con.execute(
         "UPDATE google_uploads SET received_bytes = received_bytes + ?, pieces = pieces + 1 "
-        f"WHERE id = ? AND pieces = ? RETURNING {_NAMES}",
+        f"WHERE id = ? AND pieces = ? RETURNING {', '.join(_UPLOADS.columns)}",
         [size, upload.id, upload.pieces],
     ).fetchone()
     if row is None:
         raise InvalidRequest("Another piece was received at this offset.")
-    return GoogleUpload(*row)
+    return _UPLOADS.read(row)
 
 
 def forget_google_upload(con: Connection, upload_id: str) -> None:

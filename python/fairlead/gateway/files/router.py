@@ -22,7 +22,6 @@ from fairlead.gateway.files.google_files_router import PageSize, PageToken, list
 from fairlead.gateway.files.google_view import IsGoogle, google_file
 from fairlead.gateway.files.removal import remove_file
 from fairlead.gateway.files.table import (
-    FilePage,
     StoredFile,
     find_file,
     insert_file,
@@ -32,6 +31,7 @@ from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.store.services import Services, ServicesDep
+from fairlead.store.table import Page
 
 router = APIRouter(prefix="/v1/files", tags=["files"])
 
@@ -96,8 +96,10 @@ async def files(
         return await list_google_files(request, services, owner, page_size, page_token)
     if is_anthropic:
         return await list_anthropic(services, owner, query, limit)
-    page = FilePage(purpose, after, limit or LIST_MAX, order)
-    found, has_more = await services.state.read(lambda con: list_files(con, owner, page, now_ms()))
+    page = Page(after, limit or LIST_MAX, order)
+    found, has_more = await services.state.read(
+        lambda con: list_files(con, owner, page, now_ms(), purpose)
+    )
     return page_of([file_view(file) for file in found], has_more)
 
 

@@ -6,12 +6,13 @@ pending -> completed | cancelled | expired
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound, RateLimited
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import FILES, claim_bytes
+from fairlead.store.table import Table
 
 LIVES_MS: Final = 3_600_000
 """Time in which an upload is completed."""
@@ -48,32 +49,23 @@ class Part:
     created_at_ms: int
 
 
-_NAMES: Final = ", ".join(field.name for field in fields(PartedUpload))
-_PART: Final = ", ".join(field.name for field in fields(Part))
+_UPLOADS: Final = Table("uploads", PartedUpload)
+_PARTS: Final = Table("upload_parts", Part)
 
 
 def insert_upload(con: Connection, upload: PartedUpload) -> None:
     """Adds an upload. `RateLimited` when the owner has as many that are pending as allowed."""
-    (count,) = con.execute(
-        "SELECT count(*) FROM uploads WHERE owner = ? AND status = 'pending'", [upload.owner]
-    ).fetchone() or (0,)
-    if count >= PENDING_MAX:
+    if _UPLOADS.count(con, "owner = ? AND status = 'pending'", upload.owner) >= PENDING_MAX:
         raise RateLimited(f"A key has at most {PENDING_MAX} uploads that are not complete.")
-    places = ", ".join("?" * len(fields(PartedUpload)))
-    con.execute(
-        f"INSERT INTO uploads ({_NAMES}) VALUES ({places})",
-        [getattr(upload, field.name) for field in fields(PartedUpload)],
-    )
+    _UPLOADS.insert(con, upload)
 
 
 def find_upload(con: Connection, upload_id: str, owner: str) -> PartedUpload:
     """The owner's upload. `NotFound` when there is none, or it is another owner's."""
-    row = con.execute(
-        f"SELECT {_NAMES} FROM uploads WHERE id = ? AND owner = ?", [upload_id, owner]
-    ).fetchone()
-    if row is None:
+    found = _UPLOADS.find(con, "id = ? AND owner = ?", upload_id, owner)
+    if found is None:
         raise NotFound(f"No such upload: {upload_id[:64]}.", param="upload_id")
-    return PartedUpload(*row)
+    return found
 
 
 def find_pending(con: Connection, upload_id: str, owner: str, now_ms: int) -> PartedUpload:
@@ -106,20 +98,14 @@ def insert_part(con: Connection, part: Part) -> None:
         # A part may be sent again, since the parts of the file are chosen at its end.
         raise InvalidRequest("The parts are far more than the file is to have.", param="data")
     claim_bytes(con, FILES, part.owner, part.bytes)
-    con.execute(
-        f"INSERT INTO upload_parts ({_PART}) VALUES (?, ?, ?, ?, ?)",
-        [part.id, part.upload_id, part.owner, part.bytes, part.created_at_ms],
-    )
+    _PARTS.insert(con, part)
 
 
 def chosen_parts(con: Connection, upload: PartedUpload, part_ids: Sequence[str]) -> list[Part]:
     """The parts in the order of their ids. `InvalidRequest` for one that the upload does not have, and where they
     are not the whole file.
     """
-    rows = con.execute(
-        f"SELECT {_PART} FROM upload_parts WHERE upload_id = ?", [upload.id]
-    ).fetchall()
-    known = {str(row[0]): Part(*row) for row in rows}
+    known = {part.id: part for part in _PARTS.select(con, "WHERE upload_id = ?", upload.id)}
     if len(set(part_ids)) < len(part_ids):
         raise InvalidRequest("part_ids names a part twice.", param="part_ids")
     for at, part_id in enumerate(part_ids):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Header, Query
+from fastapi import Body, Header, Query
 
 from fairlead.errors import InvalidRequest
+from fairlead.gateway.google import google_router
 from fairlead.gateway.interactions.fields import InteractionAsk
 from fairlead.gateway.interactions.translation import as_response
 from fairlead.gateway.interactions.view import interaction_view
@@ -94,24 +94,14 @@ async def delete(interaction_id: str, services: ServicesDep, owner: OwnerDep) ->
     return {}
 
 
-_ROUTES: Final[tuple[tuple[str, str, Callable[..., Any], str], ...]] = (
-    ("POST", "", create, "Begin an interaction"),
-    ("GET", "/{interaction_id}", read, "One interaction"),
-    ("POST", "/{interaction_id}/cancel", cancel, "Stop an interaction"),
-    ("POST", "/{interaction_id}:cancel", cancel, "Stop an interaction"),
-    ("DELETE", "/{interaction_id}", delete, "Delete an interaction"),
+_ONE = "/interactions/{interaction_id}"
+router = google_router(
+    "interactions",
+    (
+        ("POST", "/interactions", create, "interaction_create", "Begin an interaction"),
+        ("GET", _ONE, read, "interaction_read", "One interaction"),
+        ("POST", f"{_ONE}/cancel", cancel, "interaction_cancel", "Stop an interaction"),
+        ("POST", f"{_ONE}:cancel", cancel, "interaction_cancel_short", "Stop an interaction"),
+        ("DELETE", _ONE, delete, "interaction_delete", "Delete an interaction"),
+    ),
 )
-
-router = APIRouter(tags=["interactions"])
-for _version in ("v1", "v1beta"):
-    for _method, _path, _act, _summary in _ROUTES:
-        _spelled = "_short" if ":" in _path else ""
-        _name = f"{_version}_interaction_{_act.__name__}{_spelled}"
-        router.add_api_route(
-            f"/{_version}/interactions{_path}",
-            _act,
-            methods=[_method],
-            name=_name,
-            operation_id=_name,
-            summary=_summary,
-        )

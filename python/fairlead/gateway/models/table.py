@@ -8,13 +8,10 @@ own data, and outlast its changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
-
-import orjson
+from typing import Any, Final
 
 from fairlead.store.file import Connection as Database
-
-_COLUMNS = "provider, model_id, is_custom, settings, created_at_ms, updated_at_ms"
+from fairlead.store.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,36 +33,25 @@ class ProviderModel:
         return not self.is_custom and not self.settings
 
 
+_MODELS: Final = Table("provider_models", ProviderModel, json={"settings": dict})
+
+
 def find_model(con: Database, provider: str, model_id: str) -> ProviderModel | None:
     """The row of this model."""
-    query = f"SELECT {_COLUMNS} FROM provider_models WHERE provider = ? AND model_id = ?"
-    row = con.execute(query, [provider, model_id]).fetchone()
-    return None if row is None else _read(row)
+    return _MODELS.find(con, "provider = ? AND model_id = ?", provider, model_id)
 
 
 def models_of(con: Database, provider: str | None = None) -> list[ProviderModel]:
     """The rows of one provider, or of all, by provider and model."""
     where, values = ("WHERE provider = ?", [provider]) if provider is not None else ("", [])
-    query = f"SELECT {_COLUMNS} FROM provider_models {where} ORDER BY provider, model_id"
-    return [_read(row) for row in con.execute(query, values).fetchall()]
+    return _MODELS.select(con, f"{where} ORDER BY provider, model_id", *values)
 
 
 def put_model(con: Database, model: ProviderModel) -> None:
     """Writes the row in place of the one before, in the writer; an empty one is deleted."""
     delete_model(con, model.provider, model.model_id)
-    if model.is_empty:
-        return
-    con.execute(
-        f"INSERT INTO provider_models ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            model.provider,
-            model.model_id,
-            model.is_custom,
-            orjson.dumps(model.settings).decode(),
-            model.created_at_ms,
-            model.updated_at_ms,
-        ],
-    )
+    if not model.is_empty:
+        _MODELS.insert(con, model)
 
 
 def delete_model(con: Database, provider: str, model_id: str) -> bool:
@@ -79,8 +65,3 @@ def changed(model: ProviderModel, sent: dict[str, Any], now_ms: int) -> Provider
     settings = {**model.settings, **sent}
     non_null = {name: value for name, value in settings.items() if value is not None}
     return replace(model, settings=non_null, updated_at_ms=max(now_ms, model.updated_at_ms + 1))
-
-
-def _read(row: tuple[Any, ...]) -> ProviderModel:
-    provider, model_id, is_custom, settings, created, updated = row
-    return ProviderModel(provider, model_id, is_custom, orjson.loads(settings), created, updated)

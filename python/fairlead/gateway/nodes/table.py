@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Final
 
-import orjson
 import structlog
 
 from fairlead.store.file import Connection
+from fairlead.store.table import Table
 
 log = structlog.get_logger("fairlead.gateway")
-
-_COLUMNS = (
-    "id",
-    "type",
-    "name",
-    "prefix",
-    "api_type",
-    "base_url",
-    "chat_path",
-    "models_path",
-    "icon_url",
-    "headers_sealed",
-    "header_names",
-    "timeouts",
-    "created_at_ms",
-    "updated_at_ms",
-)
-
-# Built from the constants above: nothing that a caller sends becomes part of the statement.
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_nodes"
-_INSERT = (
-    f"INSERT INTO provider_nodes ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-)
-_UPDATE = f"UPDATE provider_nodes SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +35,17 @@ class Node:
     updated_at_ms: int
 
 
+_NODES: Final = Table("provider_nodes", Node, json={"header_names": tuple, "timeouts": dict})
+
+
 def insert_node(con: Connection, node: Node) -> None:
     """Adds a node, in the writer."""
-    con.execute(_INSERT, _written(node))
+    _NODES.insert(con, node)
 
 
 def update_node(con: Connection, node: Node) -> None:
     """Replaces a node's row, in the writer."""
-    con.execute(_UPDATE, [*_written(node)[1:], node.id])
+    _NODES.update(con, node)
 
 
 def delete_node(con: Connection, node_id: str) -> None:
@@ -76,50 +55,25 @@ def delete_node(con: Connection, node_id: str) -> None:
 
 def find_node(con: Connection, node_id: str) -> Node | None:
     """The node with this id."""
-    row = con.execute(f"{_SELECT} WHERE id = ?", [node_id]).fetchone()
-    return None if row is None else _read(row)
+    return _NODES.find(con, "id = ?", node_id)
 
 
 def find_node_by_name(con: Connection, text: str) -> Node | None:
     """The node that has this id or prefix."""
-    row = con.execute(f"{_SELECT} WHERE id = ? OR prefix = ?", [text, text]).fetchone()
-    return None if row is None else _read(row)
+    return _NODES.find(con, "id = ? OR prefix = ?", text, text)
 
 
 def list_nodes(con: Connection, limit: int, offset: int) -> list[Node]:
     """Nodes in the order of their making."""
-    rows = con.execute(
-        f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
-    ).fetchall()
-    return [_read(row) for row in rows]
+    return _NODES.select(con, "ORDER BY created_at_ms, id LIMIT ? OFFSET ?", limit, offset)
 
 
 def all_nodes(con: Connection) -> dict[str, Node]:
     """Every node that can be read, by its id; one that cannot is logged."""
-    nodes: dict[str, Node] = {}
-    for row in con.execute(_SELECT).fetchall():
-        try:
-            nodes[row[0]] = _read(row)
-        except (ValueError, TypeError) as error:
-            log.error("a provider node cannot be read", id=row[0], error=type(error).__name__)
-    return nodes
+    nodes = _NODES.select_readable(con, log, "a provider node cannot be read")
+    return {node.id: node for node in nodes}
 
 
 def count_nodes(con: Connection) -> int:
     """How many nodes there are."""
-    row = con.execute("SELECT count(*) FROM provider_nodes").fetchone()
-    return int(row[0]) if row else 0
-
-
-def _written(node: Node) -> list[Any]:
-    values = dict(zip(_COLUMNS, astuple(node), strict=True))
-    values["header_names"] = orjson.dumps(node.header_names).decode()
-    values["timeouts"] = orjson.dumps(node.timeouts).decode()
-    return list(values.values())
-
-
-def _read(row: tuple[Any, ...]) -> Node:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    values["header_names"] = tuple(orjson.loads(values["header_names"]))
-    values["timeouts"] = orjson.loads(values["timeouts"])
-    return Node(**values)
+    return _NODES.count(con)

@@ -14,12 +14,11 @@ import orjson
 
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
+from fairlead.store.table import Table
 
 Level = Literal["global", "provider", "combo", "key"]
 Scheme = Literal["http", "socks5", "direct"]
 DIRECT: Final = "direct"
-
-_COLUMNS: Final = "level, target, scheme, host, port, login_sealed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,34 +49,24 @@ class Proxy:
     password: str | None = field(default=None, repr=False)
 
 
+_PROXIES: Final = Table("outbound_proxies", StoredProxy)
+
+
 def find_proxy(con: Connection, level: Level, target: str) -> StoredProxy | None:
     """The proxy of a level; None where it has none of its own."""
-    row = con.execute(
-        f"SELECT {_COLUMNS} FROM outbound_proxies WHERE level = ? AND target = ?",
-        [level, target],
-    ).fetchone()
-    return None if row is None else StoredProxy(*row)
+    return _PROXIES.find(con, "level = ? AND target = ?", level, target)
 
 
 def all_proxies(con: Connection) -> list[StoredProxy]:
     """Every row, the least specific first."""
-    rows = con.execute(
-        f"SELECT {_COLUMNS} FROM outbound_proxies "
-        "ORDER BY list_position(ARRAY['global', 'provider', 'combo', 'key'], level), target"
-    ).fetchall()
-    return [StoredProxy(*row) for row in rows]
+    by_level = "list_position(ARRAY['global', 'provider', 'combo', 'key'], level)"
+    return _PROXIES.select(con, f"ORDER BY {by_level}, target")
 
 
 def put_proxy(con: Connection, proxy: StoredProxy) -> None:
     """Stores what a level says in place of what it said, in the writer."""
     drop_proxy(con, proxy.level, proxy.target)
-    con.execute(
-        f"INSERT INTO outbound_proxies ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            *(proxy.level, proxy.target, proxy.scheme, proxy.host, proxy.port),
-            proxy.login_sealed,
-        ],
-    )
+    _PROXIES.insert(con, proxy)
 
 
 def drop_proxy(con: Connection, level: Level, target: str) -> None:

@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-import orjson
 import structlog
 
 from fairlead.store.file import Connection as Database
+from fairlead.store.table import Table
 
 log = structlog.get_logger("fairlead.gateway")
-
-_COLUMNS = (
-    "id",
-    "provider",
-    "auth_type",
-    "name",
-    "display_name",
-    "priority",
-    "weight",
-    "is_active",
-    "default_model",
-    "max_concurrent",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "min_gap_ms",
-    "queue_depth",
-    "queue_timeout_ms",
-    "quota_window_thresholds",
-    "provider_specific",
-    "credentials_sealed",
-    "api_key_tail",
-    "test_status",
-    "last_error",
-    "last_error_at_ms",
-    "last_tested_at_ms",
-    "models",
-    "created_at_ms",
-    "updated_at_ms",
-)
-
-_JSON = ("provider_specific", "quota_window_thresholds", "models")
-
-# Built from the constants above: nothing that a caller sends becomes part of the statement.
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_connections"
-_INSERT = (
-    f"INSERT INTO provider_connections ({', '.join(_COLUMNS)}) "
-    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
-)
-_UPDATE = (
-    f"UPDATE provider_connections SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +48,22 @@ class Connection:
     updated_at_ms: int
 
 
+_CONNECTIONS: Final = Table(
+    "provider_connections",
+    Connection,
+    json={"provider_specific": dict, "quota_window_thresholds": dict, "models": list},
+)
+_BY_AGE: Final = "ORDER BY created_at_ms, id"
+
+
 def insert_connection(con: Database, connection: Connection) -> None:
     """Adds a connection, in the writer."""
-    con.execute(_INSERT, _written(connection))
+    _CONNECTIONS.insert(con, connection)
 
 
 def update_connection(con: Database, connection: Connection) -> None:
     """Replaces a connection's row, in the writer."""
-    con.execute(_UPDATE, [*_written(connection)[1:], connection.id])
+    _CONNECTIONS.update(con, connection)
 
 
 def delete_connection(con: Database, connection_id: str) -> bool:
@@ -107,31 +74,23 @@ def delete_connection(con: Database, connection_id: str) -> bool:
 
 def find_connection(con: Database, connection_id: str) -> Connection | None:
     """The connection with this id."""
-    row = con.execute(f"{_SELECT} WHERE id = ?", [connection_id]).fetchone()
-    return None if row is None else _read(row)
+    return _CONNECTIONS.find(con, "id = ?", connection_id)
 
 
 def list_connections(con: Database, limit: int, offset: int) -> list[Connection]:
     """Connections in the order of their making."""
-    rows = con.execute(f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset])
-    return [_read(row) for row in rows.fetchall()]
+    return _CONNECTIONS.select(con, f"{_BY_AGE} LIMIT ? OFFSET ?", limit, offset)
 
 
 def connections_of(con: Database, provider: str) -> list[Connection]:
     """Every connection of a provider, in the order of their making."""
-    rows = con.execute(f"{_SELECT} WHERE provider = ? ORDER BY created_at_ms, id", [provider])
-    return [_read(row) for row in rows.fetchall()]
+    return _CONNECTIONS.select(con, f"WHERE provider = ? {_BY_AGE}", provider)
 
 
 def active_connections(con: Database) -> list[Connection]:
     """Active connections that can be read, the most preferred first; one that cannot is logged."""
-    connections: list[Connection] = []
-    for row in con.execute(f"{_SELECT} WHERE is_active ORDER BY priority, id").fetchall():
-        try:
-            connections.append(_read(row))
-        except (ValueError, TypeError) as error:
-            log.error("a connection cannot be read", id=row[0], error=type(error).__name__)
-    return connections
+    message = "a connection cannot be read"
+    return _CONNECTIONS.select_readable(con, log, message, "WHERE is_active ORDER BY priority, id")
 
 
 def forget_tests(con: Database, provider: str) -> None:
@@ -155,21 +114,4 @@ def set_priorities(con: Database, priorities: dict[str, int], at_ms: int) -> Non
 
 def count_connections(con: Database) -> int:
     """How many connections there are."""
-    row = con.execute("SELECT count(*) FROM provider_connections").fetchone()
-    return int(row[0]) if row else 0
-
-
-def _written(connection: Connection) -> list[Any]:
-    values = dict(zip(_COLUMNS, astuple(connection), strict=True))
-    for name in _JSON:
-        if values[name] is not None:
-            values[name] = orjson.dumps(values[name]).decode()
-    return list(values.values())
-
-
-def _read(row: tuple[Any, ...]) -> Connection:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    for name in _JSON:
-        if values[name] is not None:
-            values[name] = orjson.loads(values[name])
-    return Connection(**values)
+    return _CONNECTIONS.count(con)

@@ -10,22 +10,10 @@ from fairlead.errors import Conflict, LeaseStale, LeaseUnavailable
 from fairlead.gateway.session_leases.fields import TTL_S
 from fairlead.store.file import Connection
 from fairlead.store.meta import count_up
+from fairlead.store.table import Table
 
 NEWEST: Final = "session_lease"
 RETRY_AFTER_MOST_S: Final = 30
-_COLUMNS: Final = (
-    "connection_id",
-    "key_id",
-    "owner_hash",
-    "model",
-    "generation",
-    "expires_at_ms",
-)
-# Built from the constants above: nothing that a caller sends becomes part of the statement.
-_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM session_leases WHERE expires_at_ms > ?"
-_INSERT: Final = (
-    f"INSERT INTO session_leases ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +40,12 @@ class StoredLease:
         return Owner(self.key_id, self.owner_hash)
 
 
+_LEASES: Final = Table("session_leases", StoredLease)
+
+
 def live_leases(con: Connection, at_ms: int) -> list[StoredLease]:
     """Every lease that holds."""
-    return [StoredLease(*row) for row in con.execute(_SELECT, [at_ms]).fetchall()]
+    return _LEASES.select(con, "WHERE expires_at_ms > ?", at_ms)
 
 
 def find_lease(con: Connection, owner: Owner, at_ms: int) -> StoredLease | None:
@@ -91,7 +82,7 @@ def acquire(
     lease = StoredLease(
         free, owner.key_id, owner.name_hash, model, count_up(con, NEWEST), at_ms + TTL_S * 1000
     )
-    con.execute(_INSERT, [getattr(lease, name) for name in _COLUMNS])
+    _LEASES.insert(con, lease)
     return lease
 
 

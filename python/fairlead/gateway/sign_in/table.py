@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from fairlead.errors import InvalidRequest, RateLimited
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.table import Table
 
 FLOWS_MAX: Final = 100
 # A token that is younger was refused for another reason than its age.
@@ -56,37 +57,33 @@ class Flow:
     """Where its code and its secret may be sent (`secret_origin.spell_origins`)."""
 
 
-_SIGN_IN: Final = ", ".join(each.name for each in fields(SignIn))
-_FLOW: Final = ", ".join(each.name for each in fields(Flow))
-_FROM_SIGN_INS: Final = f"SELECT {_SIGN_IN} FROM provider_sign_ins"
-_MARKS: Final = ", ".join("?" * len(fields(SignIn)))
-_FLOW_MARKS: Final = ", ".join("?" * len(fields(Flow)))
+_SIGN_INS: Final = Table("provider_sign_ins", SignIn)
+_FLOWS: Final = Table("provider_sign_in_flows", Flow)
 
 
 def find_sign_in(con: Connection, connection_id: str) -> SignIn | None:
     """The sign-in of a connection."""
-    row = con.execute(f"{_FROM_SIGN_INS} WHERE connection_id = ?", [connection_id]).fetchone()
-    return None if row is None else SignIn(*row)
+    return _SIGN_INS.find(con, "connection_id = ?", connection_id)
 
 
 def sign_ins_of(con: Connection, provider: str) -> list[SignIn]:
     """Every sign-in at a provider."""
-    rows = con.execute(f"{_FROM_SIGN_INS} WHERE provider = ? ORDER BY connection_id", [provider])
-    return [SignIn(*row) for row in rows.fetchall()]
+    return _SIGN_INS.select(con, "WHERE provider = ? ORDER BY connection_id", provider)
 
 
 def due_sign_ins(con: Connection, at_ms: int) -> list[SignIn]:
     """The sign-ins that are refreshed at this moment, the earliest first: those whose time has come, and
     those whose token the provider refuses before its time.
     """
-    rows = con.execute(
-        f"{_FROM_SIGN_INS} WHERE status = 'active' AND (next_at_ms <= ? OR (failures = 0 "
+    return _SIGN_INS.select(
+        con,
+        "WHERE status = 'active' AND (next_at_ms <= ? OR (failures = 0 "
         "AND refresh_sealed IS NOT NULL AND refreshed_at_ms < ? AND connection_id IN "
         "(SELECT connection_id FROM connection_states WHERE state = 'terminal' AND reason = 'expired'))"
         ") ORDER BY next_at_ms",
-        [at_ms, at_ms - REFUSED_AFTER_MS],
+        at_ms,
+        at_ms - REFUSED_AFTER_MS,
     )
-    return [SignIn(*row) for row in rows.fetchall()]
 
 
 def next_due_ms(con: Connection) -> int | None:
@@ -100,10 +97,7 @@ def next_due_ms(con: Connection) -> int | None:
 def put_sign_in(con: Connection, sign_in: SignIn) -> None:
     """Stores a sign-in in place of the connection's former one, in the writer."""
     drop_sign_in(con, sign_in.connection_id)
-    con.execute(
-        f"INSERT INTO provider_sign_ins ({_SIGN_IN}) VALUES ({_MARKS})",
-        list(astuple(sign_in)),
-    )
+    _SIGN_INS.insert(con, sign_in)
 
 
 def note_asking(con: Connection, sign_in: SignIn) -> None:
@@ -134,30 +128,23 @@ def bind_unbound(con: Connection, provider: str, origins: str) -> None:
 def add_flow(con: Connection, flow: Flow) -> None:
     """Stores a sign-in that is begun, in the writer; `RateLimited` when too many are."""
     con.execute("DELETE FROM provider_sign_in_flows WHERE expires_at_ms <= ?", [now_ms()])
-    row = con.execute("SELECT count(*) FROM provider_sign_in_flows").fetchone()
-    if row is not None and row[0] >= FLOWS_MAX:
+    if _FLOWS.count(con) >= FLOWS_MAX:
         raise RateLimited(
             f"There are {FLOWS_MAX} sign-ins in progress: wait until some end.", retry_after_s=60
         )
-    con.execute(
-        f"INSERT INTO provider_sign_in_flows ({_FLOW}) VALUES ({_FLOW_MARKS})",
-        list(astuple(flow)),
-    )
+    _FLOWS.insert(con, flow)
 
 
 def find_flow(con: Connection, flow_id: str, provider: str, kind: str) -> Flow:
     """A sign-in under way; `InvalidRequest` for a state that is unknown, used or too old."""
-    row = con.execute(
-        f"SELECT {_FLOW} FROM provider_sign_in_flows "
-        "WHERE id = ? AND provider = ? AND kind = ? AND expires_at_ms > ?",
-        [flow_id, provider, kind, now_ms()],
-    ).fetchone()
-    if row is None:
+    pending = "id = ? AND provider = ? AND kind = ? AND expires_at_ms > ?"
+    flow = _FLOWS.find(con, pending, flow_id, provider, kind, now_ms())
+    if flow is None:
         raise InvalidRequest(
             "state belongs to no sign-in in progress: it is unknown, used or too old. Start again.",
             param="state",
         )
-    return Flow(*row)
+    return flow
 
 
 def note_asked(con: Connection, flow_id: str, interval_ms: int) -> None:

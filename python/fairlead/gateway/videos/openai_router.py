@@ -43,6 +43,7 @@ from fairlead.gateway.videos.targets import (
 from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.store.table import Page
 
 router = APIRouter(prefix="/v1/videos", tags=["video"])
 
@@ -149,7 +150,7 @@ async def videos(
 ) -> dict[str, Any]:
     """Newest first unless `order` is `asc`; `after` is the id of the last one seen."""
     found, has_more = await services.state.read(
-        lambda con: list_videos(con, owner, after=after, limit=limit, order=order)
+        lambda con: list_videos(con, owner, Page(after, limit, order))
     )
     shown = [video_view(each) for each in found]
     ids = [each["id"] for each in shown]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from fairlead.cost_header import lane_cost_header
 from fairlead.gateway.files.contents import new_id
-from fairlead.gateway.google import named_model
+from fairlead.gateway.google import google_router, named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.creation import NewVideo, start_video
 from fairlead.gateway.videos.fields import VideoAsk
@@ -59,21 +59,17 @@ async def read(
     return operation_view(operation, public_base(services.config, request))
 
 
-router = APIRouter(tags=["video"])
-for _version in ("v1", "v1beta"):
-    router.add_api_route(
-        f"/{_version}/models/{{model:path}}:predictLongRunning",
-        predict,
-        methods=["POST"],
-        name=f"{_version}_predict",
-        operation_id=f"{_version}_predict",
-        summary="Begin a video",
-    )
-    router.add_api_route(
-        f"/{_version}/models/{{model:path}}/operations/{{operation_id}}",
-        read,
-        methods=["GET"],
-        name=f"{_version}_video_operation",
-        operation_id=f"{_version}_video_operation",
-        summary="How far a video is",
-    )
+_MODEL = "/models/{model:path}"
+router = google_router(
+    "video",
+    (
+        ("POST", f"{_MODEL}:predictLongRunning", predict, "predict", "Begin a video"),
+        (
+            "GET",
+            f"{_MODEL}/operations/{{operation_id}}",
+            read,
+            "video_operation",
+            "How far a video is",
+        ),
+    ),
+)

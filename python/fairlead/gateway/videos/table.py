@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead.errors import NotFound, RateLimited
 from fairlead.store.file import Connection
+from fairlead.store.table import Page, Table
 
 ACTIVE_OF_OWNER_MAX: Final = 50
 ACTIVE_MAX: Final = 500
@@ -49,9 +50,10 @@ class VideoFile:
     uri: str
 
 
-_OPERATION: Final = ", ".join(field.name for field in fields(Operation))
-_MARKS: Final = ", ".join("?" * len(fields(Operation)))
-_FILE: Final = ", ".join(field.name for field in fields(VideoFile))
+_OPERATIONS: Final = Table("video_operations", Operation)
+# The owner's videos that were asked for in OpenAI's words.
+_VIDEO: Final = "owner = ? AND request IS NOT NULL"
+_FILES: Final = Table("video_files", VideoFile)
 
 
 def check_room(con: Connection, owner: str) -> None:
@@ -71,10 +73,7 @@ def check_room(con: Connection, owner: str) -> None:
 
 def insert_operation(con: Connection, operation: Operation) -> None:
     """Adds an operation, begun or not."""
-    con.execute(
-        f"INSERT INTO video_operations ({_OPERATION}) VALUES ({_MARKS})",
-        list(astuple(operation)),
-    )
+    _OPERATIONS.insert(con, operation)
 
 
 def begin_operation(
@@ -103,57 +102,37 @@ def forget_operation(con: Connection, operation_id: str) -> None:
 
 def find_operation(con: Connection, operation_id: str, owner: str, model: str) -> Operation:
     """The owner's operation of this model. `NotFound` when there is none, or it is another owner's."""
-    row = con.execute(
-        f"SELECT {_OPERATION} FROM video_operations WHERE id = ? AND owner = ? AND model = ?",
-        [operation_id, owner, model],
-    ).fetchone()
-    if row is None:
+    mine = "id = ? AND owner = ? AND model = ?"
+    found = _OPERATIONS.find(con, mine, operation_id, owner, model)
+    if found is None:
         raise NotFound(f"No such operation: {operation_id[:64]}.", param="name")
-    return Operation(*row)
+    return found
 
 
 def find_video(con: Connection, video_id: str, owner: str) -> Operation:
     """The owner's video that was asked for in OpenAI's words. `NotFound` when there is none, or it is another
     owner's.
     """
-    row = con.execute(
-        f"SELECT {_OPERATION} FROM video_operations WHERE id = ? AND owner = ? AND request IS NOT NULL",
-        [video_id, owner],
-    ).fetchone()
-    if row is None:
-        raise NotFound(f"There is no video {video_id[:64]}.", param="video_id")
-    return Operation(*row)
+    found = _OPERATIONS.find(con, f"id = ? AND {_VIDEO}", video_id, owner)
+    if found is None:
+        raise _missing(video_id)
+    return found
 
 
-def list_videos(
-    con: Connection, owner: str, *, after: str | None, limit: int, order: str
-) -> tuple[list[Operation], bool]:
-    """A page of the owner's videos that were asked for in OpenAI's words, and whether more follow; `NotFound`
-    for an `after`
-    that is none of them.
+def list_videos(con: Connection, owner: str, page: Page) -> tuple[list[Operation], bool]:
+    """A page of the owner's videos that were asked for in OpenAI's words, and whether more follow. `NotFound` when
+    the page begins after none of them.
     """
-    sign, way = (">", "ASC") if order == "asc" else ("<", "DESC")
-    conditions = "owner = ? AND request IS NOT NULL"
-    bound: list[str | int] = [owner]
-    if after is not None:
-        last = find_video(con, after, owner)
-        conditions += f" AND (created_at_ms {sign} ? OR (created_at_ms = ? AND id {sign} ?))"
-        bound += [last.created_at_ms, last.created_at_ms, last.id]
-    rows = con.execute(
-        f"SELECT {_OPERATION} FROM video_operations WHERE {conditions} "
-        f"ORDER BY created_at_ms {way}, id {way} LIMIT ?",
-        [*bound, limit + 1],
-    ).fetchall()
-    return [Operation(*row) for row in rows[:limit]], len(rows) > limit
+    missing = _missing(page.after or "")
+    seen = _OPERATIONS.position(con, page.after, missing, _VIDEO, owner)
+    return _OPERATIONS.page(con, _VIDEO, [owner], page, seen)
 
 
 def files_of(con: Connection, operation_id: str, owner: str) -> list[VideoFile]:
     """The videos of an operation."""
-    rows = con.execute(
-        f"SELECT {_FILE} FROM video_files WHERE operation_id = ? AND owner = ? ORDER BY id",
-        [operation_id, owner],
-    ).fetchall()
-    return [VideoFile(*row) for row in rows]
+    return _FILES.select(
+        con, "WHERE operation_id = ? AND owner = ? ORDER BY id", operation_id, owner
+    )
 
 
 def delete_video(con: Connection, video_id: str, owner: str) -> None:
@@ -177,11 +156,7 @@ def note_progress(con: Connection, operation_id: str, progress: int) -> None:
 
 def active_operations(con: Connection) -> list[Operation]:
     """The operations that have not ended, oldest first."""
-    rows = con.execute(
-        f"SELECT {_OPERATION} FROM video_operations WHERE ended_at_ms IS NULL "
-        "ORDER BY created_at_ms, id"
-    ).fetchall()
-    return [Operation(*row) for row in rows]
+    return _OPERATIONS.select(con, "WHERE ended_at_ms IS NULL ORDER BY created_at_ms, id")
 
 
 def end_operation(
@@ -199,15 +174,12 @@ def end_operation(
 
 def insert_file(con: Connection, file: VideoFile) -> None:
     """Adds a video's address."""
-    con.execute(f"INSERT INTO video_files ({_FILE}) VALUES (?, ?, ?, ?, ?)", list(astuple(file)))
+    _FILES.insert(con, file)
 
 
 def find_video_file(con: Connection, file_id: str, owner: str) -> VideoFile | None:
     """The owner's video, or None."""
-    row = con.execute(
-        f"SELECT {_FILE} FROM video_files WHERE id = ? AND owner = ?", [file_id, owner]
-    ).fetchone()
-    return None if row is None else VideoFile(*row)
+    return _FILES.find(con, "id = ? AND owner = ?", file_id, owner)
 
 
 def take_old(con: Connection, now_ms: int) -> None:
@@ -220,3 +192,7 @@ def take_old(con: Connection, now_ms: int) -> None:
     con.execute(
         "DELETE FROM video_files WHERE operation_id NOT IN (SELECT id FROM video_operations)"
     )
+
+
+def _missing(video_id: str) -> NotFound:
+    return NotFound(f"There is no video {video_id[:64]}.", param="video_id")

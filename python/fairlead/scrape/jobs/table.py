@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Final, Literal
 
 from fairlead.errors import NotFound, RateLimited
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
+from fairlead.store.table import Table
 
 Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
 PlaceOutcome = Literal["stored", "known", "ended"]
@@ -28,9 +29,6 @@ ACTIVE_OF_OWNER_MAX: Final = 100
 PAGES_MAX_BYTES: Final = 8 * 1024 * 1024
 
 _ACTIVE = "status IN ('pending', 'processing', 'scraping')"
-_JOB = "id, kind, owner, status, url, options, pages_max, error, created_at_ms, ended_at_ms, expires_at_ms"
-_JOB_IN_LIST = _JOB.replace("options", "'' AS options")
-_PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,11 @@ class Page:
     code: str | None
     document: str | None
     at_ms: int
+
+
+_JOBS: Final = Table("scrape_jobs", Job)
+_PAGES: Final = Table("scrape_pages", Page)
+_JOB_IN_LIST = ", ".join(_JOBS.columns).replace("options", "'' AS options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +127,7 @@ def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
         job.owner,
         len(job.options.encode()) + sum(len(place.url) for place in places),
     )
-    con.execute(
-        f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            job.id,
-            job.kind,
-            job.owner,
-            job.status,
-            job.url,
-            job.options,
-            job.pages_max,
-            job.error,
-            job.created_at_ms,
-            job.ended_at_ms,
-            job.expires_at_ms,
-        ],
-    )
+    _JOBS.insert(con, job)
     insert_places(con, job.id, places)
 
 
@@ -161,15 +149,12 @@ def extend_frontier(con: Connection, job_id: str, found: list[Place]) -> None:
 
 def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
     """The owner's job; `NotFound`, also for another's."""
-    row = con.execute(
-        f"SELECT {_JOB} FROM scrape_jobs WHERE id = ? AND kind = ? AND owner = ? "
-        "AND (expires_at_ms IS NULL OR expires_at_ms > ?)",
-        [job_id, kind, owner, now_ms()],
-    ).fetchone()
-    if row is None:
+    mine = "id = ? AND kind = ? AND owner = ? AND (expires_at_ms IS NULL OR expires_at_ms > ?)"
+    job = _JOBS.find(con, mine, job_id, kind, owner, now_ms())
+    if job is None:
         what = {"crawl": "Crawl", "batch": "Batch"}.get(kind, "Job")
         raise NotFound(f"{what} not found", param="id")
-    return Job(*row)
+    return job
 
 
 def find_job_progress(con: Connection, job_id: str, kind: Kind, owner: str) -> tuple[Job, Progress]:
@@ -278,12 +263,11 @@ def list_pages(
     ).fetchone()
     if last is None or last[0] is None:
         return []
-    rows = con.execute(
-        f"SELECT {_PAGE} FROM scrape_pages WHERE job_id = ? AND {order} > ? AND {order} <= ? "
-        f"AND (?::VARCHAR IS NULL OR status = ?) ORDER BY {order}",
-        [job_id, after, last[0], status, status],
-    ).fetchall()
-    return [Page(*row) for row in rows]
+    rest = (
+        f"WHERE job_id = ? AND {order} > ? AND {order} <= ? "
+        f"AND (?::VARCHAR IS NULL OR status = ?) ORDER BY {order}"
+    )
+    return _PAGES.select(con, rest, job_id, after, last[0], status, status)
 
 
 def last_number(con: Connection, job_id: str) -> int:
@@ -296,12 +280,8 @@ def last_number(con: Connection, job_id: str) -> int:
 
 def list_failures(con: Connection, job_id: str, limit: int) -> list[Page]:
     """The pages that failed, in order."""
-    rows = con.execute(
-        f"SELECT {_PAGE} FROM scrape_pages WHERE job_id = ? AND status = 'failed' "
-        "ORDER BY number LIMIT ?",
-        [job_id, limit],
-    ).fetchall()
-    return [Page(*row) for row in rows]
+    failed = "WHERE job_id = ? AND status = 'failed' ORDER BY number LIMIT ?"
+    return _PAGES.select(con, failed, job_id, limit)
 
 
 def frontier_of(con: Connection, job_id: str) -> list[tuple[Place, bool]]:
@@ -364,22 +344,11 @@ def store_step(con: Connection, job_id: str, page: Page) -> PlaceOutcome:
 
 
 def _insert_page(con: Connection, job_id: str, page: Page) -> None:
+    marks = ", ".join("?" * len(_PAGES.columns))
     con.execute(
-        f"INSERT INTO scrape_pages (job_id, {_PAGE}, size_bytes) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, strlen(coalesce(?, '')))",
-        [
-            job_id,
-            page.number,
-            page.place,
-            page.url,
-            page.status,
-            page.http_status,
-            page.error,
-            page.code,
-            page.document,
-            page.at_ms,
-            page.document,
-        ],
+        f"INSERT INTO scrape_pages (job_id, {', '.join(_PAGES.columns)}, size_bytes) "
+        f"VALUES (?, {marks}, strlen(coalesce(?, '')))",
+        [job_id, *astuple(page), page.document],
     )
 
 

@@ -12,12 +12,11 @@ from fairlead.errors import Conflict
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
+from fairlead.store.table import Table
 
 Kind = Literal["endpoint", "site"]
 
 SAVED_MAX: Final = 500
-
-_COLUMNS: Final = "id, owner, kind, slug, definition, created_at_ms, last_run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,9 @@ class SavedCall:
     definition: dict[str, Any]
     created_at_ms: int
     last_run: dict[str, Any] | None = None
+
+
+_SAVED: Final = Table("scrape_endpoints", SavedCall, json={"definition": dict, "last_run": dict})
 
 
 def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> SavedCall:
@@ -53,39 +55,21 @@ def insert_saved(con: Connection, saved: SavedCall, *, named: str) -> None:
         )
     if count >= SAVED_MAX:
         raise Conflict(f"A key has at most {SAVED_MAX} saved {saved.kind}s: delete some first.")
-    definition = orjson.dumps(saved.definition)
-    claim_bytes(con, DATABASE, saved.owner, len(definition))
-    con.execute(
-        f"INSERT INTO scrape_endpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)",
-        [
-            saved.id,
-            saved.owner,
-            saved.kind,
-            saved.slug,
-            definition.decode(),
-            saved.created_at_ms,
-        ],
-    )
+    claim_bytes(con, DATABASE, saved.owner, len(orjson.dumps(saved.definition)))
+    _SAVED.insert(con, saved)
 
 
 def list_saved(con: Connection, kind: Kind, owner: str) -> list[SavedCall]:
     """An owner's saved calls, by slug."""
-    rows = con.execute(
-        f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? ORDER BY slug",
-        [owner, kind],
-    ).fetchall()
-    return [_saved(row) for row in rows]
+    return _SAVED.select(con, "WHERE owner = ? AND kind = ? ORDER BY slug", owner, kind)
 
 
 def find_saved(
     con: Connection, kind: Kind, owner: str, *, slug: str | None = None, saved_id: str | None = None
 ) -> SavedCall | None:
     """The owner's saved call with this slug or this id, if there is one."""
-    row = con.execute(
-        f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? AND (slug = ? OR id = ?)",
-        [owner, kind, slug, saved_id],
-    ).fetchone()
-    return None if row is None else _saved(row)
+    mine = "owner = ? AND kind = ? AND (slug = ? OR id = ?)"
+    return _SAVED.find(con, mine, owner, kind, slug, saved_id)
 
 
 def delete_saved(con: Connection, saved: SavedCall) -> None:
@@ -99,8 +83,3 @@ def record_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
         "UPDATE scrape_endpoints SET last_run = ? WHERE id = ?",
         [orjson.dumps(run).decode(), saved_id],
     )
-
-
-def _saved(row: tuple[Any, ...]) -> SavedCall:
-    last_run = orjson.loads(row[6]) if row[6] is not None else None
-    return SavedCall(row[0], row[1], row[2], row[3], orjson.loads(row[4]), row[5], last_run)

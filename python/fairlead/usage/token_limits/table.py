@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from fairlead.store.file import Connection
+from fairlead.store.table import Table
 
 ScopeType = Literal["global", "model", "provider"]
 ResetInterval = Literal["daily", "weekly", "monthly"]
 
 PERIODS: dict[ResetInterval, str] = {"daily": "day", "weekly": "week", "monthly": "month"}
-
-_COLUMNS = (
-    "id",
-    "key_id",
-    "scope_type",
-    "scope_value",
-    "token_limit",
-    "reset_interval",
-    "reset_minute",
-    "enabled",
-    "created_at_ms",
-    "updated_at_ms",
-)
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM token_limits"
-_INSERT = (
-    f"INSERT INTO token_limits ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +31,23 @@ class TokenLimit:
     updated_at_ms: int
 
 
+_LIMITS: Final = Table("token_limits", TokenLimit)
+
+
 def find_limit(con: Connection, limit_id: str) -> TokenLimit | None:
     """The limit with this id."""
-    row = con.execute(f"{_SELECT} WHERE id = ?", [limit_id]).fetchone()
-    return None if row is None else TokenLimit(*row)
+    return _LIMITS.find(con, "id = ?", limit_id)
 
 
 def list_limits(con: Connection, key_id: str) -> list[TokenLimit]:
     """A key's limits, oldest first."""
-    rows = con.execute(
-        f"{_SELECT} WHERE key_id = ? ORDER BY created_at_ms, id", [key_id]
-    ).fetchall()
-    return [TokenLimit(*row) for row in rows]
+    return _LIMITS.select(con, "WHERE key_id = ? ORDER BY created_at_ms, id", key_id)
 
 
 def put_limit(con: Connection, limit: TokenLimit) -> None:
     """Stores the limit in place of the one with its id, in the writer."""
     delete_limit(con, limit.id)
-    con.execute(_INSERT, [getattr(limit, name) for name in _COLUMNS])
+    _LIMITS.insert(con, limit)
 
 
 def delete_limit(con: Connection, limit_id: str) -> bool:
@@ -76,8 +59,7 @@ def delete_limit(con: Connection, limit_id: str) -> bool:
 def compile_token_limits(con: Connection) -> dict[str, list[dict[str, Any]]]:
     """Limits in force by key, as the snapshot holds them."""
     limits: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in con.execute(f"{_SELECT} WHERE enabled ORDER BY created_at_ms, id").fetchall():
-        limit = TokenLimit(*row)
+    for limit in _LIMITS.select(con, "WHERE enabled ORDER BY created_at_ms, id"):
         limits[limit.key_id].append(
             {
                 "id": limit.id,
