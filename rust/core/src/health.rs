@@ -179,9 +179,8 @@ impl Health {
         self.cooldown.has_failed() && !self.is_answered && !self.cooldown.is_cooling(now_ms)
     }
 
-    /// Decides about an attempt that would start now. After a cooldown that the provider asked for, one probe goes
-    /// first and the others wait. After a cooldown that the gateway chose, nobody waits, because such connections are
-    /// tried anyway when no other is left.
+    /// Decides about an attempt that would start now. After a cooldown that the provider asked for, one probe goes first and the
+    /// others wait. After the gateway's own cooldown nobody waits: such connections are tried anyway when no other is left.
     pub fn begin(&mut self, now_ms: u64) -> AttemptPermit {
         if self.standing(now_ms) == Standing::Closed {
             return AttemptPermit::Closed(self.remaining_ms(now_ms));
