@@ -1,15 +1,15 @@
 //! Whether a connection may be used, as one state machine. The caller passes the time.
 //!
 //! ```text
-//!            failure                      rest over, one probe
+//!            failure                cooldown over, one probe
 //!   active ----------> cooling ------------------------------> active        (the probe fails: cooling, longer)
-//!     |  every window of its quota is empty
-//!     +------------> quota-exhausted --- reset, or a look that finds quota --> active
-//!     |  what is left is at or below the operator's threshold
-//!     +------------> policy-blocked ---- reset, or a look that finds more ---> active
-//!     |  banned, credential expired, credits gone
+//!     |  every window of the quota is exhausted
+//!     +------------> quota-exhausted --- reset, or a check that finds quota -> active
+//!     |  the remaining quota is at or below the operator's threshold
+//!     +------------> policy-blocked ---- reset, or a check that finds more --> active
+//!     |  banned, credential expired, no credits left
 //!     +------------> terminal ---------- an operator, or a new credential ---> active
-//!     |  switched off or deleted
+//!     |  deactivated or deleted
 //!     +------------> deactivated ------- an operator ------------------------> active
 //! ```
 //!
