@@ -135,7 +135,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a request for this model would be admitted now, by the limits that do not depend on who serves it.
+    /// Checks that a request for this model would be admitted now, by the limits that do not depend on who serves it.
     fn check_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         let terms = self.terms_at(now);
         let mut books = self.books.lock();
