@@ -191,7 +191,7 @@ impl Shelf {
         }
     }
 
-    /// The questions that have no vector yet.
+    /// The question texts of all entries, to be indexed.
     pub(crate) fn questions(&self) -> Vec<(Digest, String)> {
         self.rows
             .iter()

@@ -113,7 +113,7 @@ fn encode_path(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _written = write!(out, "%{byte:02X}");
         }
     }

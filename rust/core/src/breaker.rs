@@ -4,9 +4,9 @@
 //! is over, one probe tests whether the provider has recovered. A lockout stops only its model.
 //!
 //! ```text
-//! closed --failures--> degraded --more--> open --its time is over--> half open --a probe succeeds--> closed
-//!                                          ^                             |
-//!                                          +--------- it fails: longer --+
+//! closed --failures--> degraded --more--> open --reset time over--> half open --probe succeeds--> closed
+//!                                          ^                            |
+//!                                          +----- probe fails: longer --+
 //! ```
 
 use crate::cooldown::MAX_RETRY_AFTER_MS;

@@ -1,20 +1,19 @@
 //! Whether a connection may be used, as one state machine. The caller passes the time.
 //!
 //! ```text
-//!            failure                      rest over, one probe
+//!            failure                cooldown over, one probe
 //!   active ----------> cooling ------------------------------> active        (the probe fails: cooling, longer)
-//!     |  every window of its quota is empty
-//!     +------------> quota-exhausted --- reset, or a look that finds quota --> active
-//!     |  what is left is at or below the operator's threshold
-//!     +------------> policy-blocked ---- reset, or a look that finds more ---> active
-//!     |  banned, credential expired, credits gone
+//!     |  a window of the quota is exhausted
+//!     +------------> quota-exhausted --- reset, or a check that finds quota -> active
+//!     |  the remaining quota is at or below the operator's threshold
+//!     +------------> policy-blocked ---- reset, or a check that finds more --> active
+//!     |  banned, credential expired, no credits left
 //!     +------------> terminal ---------- an operator, or a new credential ---> active
-//!     |  switched off or deleted
+//!     |  deactivated or deleted
 //!     +------------> deactivated ------- an operator ------------------------> active
 //! ```
 //!
-//! Several conditions may hold at once. The one lowest in the diagram is the reported state; the others count again
-//! when it is over.
+//! Several conditions may hold at once. The lowest one in the diagram is reported until it is over.
 
 use crate::cooldown::{Cooldown, Rests};
 use crate::error::ErrorKind;
@@ -202,9 +201,8 @@ impl Health {
         self.probe_at_ms = None;
     }
 
-    /// Records that the provider refused the credential in an attempt that started at `started_ms`. After enough
-    /// consecutive refusals the connection becomes terminal. An attempt counts only if it started after the last
-    /// refusal was recorded.
+    /// Records that the provider refused the credential. After enough consecutive refusals the connection becomes
+    /// terminal. An attempt counts only if it started after the last refusal was recorded.
     pub fn refuse(&mut self, reason: TerminalState, started_ms: u64, terminal_after: u32, now_ms: u64) {
         if self.refusals > 0 && started_ms < self.refused_at_ms {
             return;
@@ -260,10 +258,8 @@ impl Health {
         self.probe_at_ms = None;
     }
 
-    /// Updates the quota windows that the provider reported.
-    ///
-    /// A connection is exhausted when all of its windows are empty, or when one is, if any single window stops the
-    /// connection. Most providers stop at the first, so that is the default.
+    /// Updates the quota windows that the provider reported. A connection with an empty window is exhausted until the
+    /// last empty window resets, because most providers refuse requests when any window is empty.
     pub fn observe_quota(&mut self, windows: &[QuotaReading], quota: &QuotaThresholds, now_ms: u64) {
         let until = |is_out: &dyn Fn(&QuotaReading) -> bool| {
             let out = windows.iter().filter(|reading| is_out(reading)).map(|reading| reading.window);

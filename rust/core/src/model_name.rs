@@ -83,7 +83,7 @@ pub fn address(model: &str) -> Result<String, NameFault> {
             if byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte) {
                 path.push(char::from(byte));
             } else {
-                // Writing into a text cannot fail.
+                // Writing to a string cannot fail.
                 let _written = write!(path, "%{byte:02X}");
             }
         }

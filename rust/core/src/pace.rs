@@ -79,7 +79,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Whether a request with this many estimated tokens may start now.
+    /// Checks that a request with this many estimated tokens may start now.
     ///
     /// A request larger than the token limit is admitted when nothing else was sent for a minute, because an estimate
     /// is no reason to refuse it forever.

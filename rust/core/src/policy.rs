@@ -12,7 +12,7 @@ const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6
 /// The category of a key's requests about itself, which every key may make.
 pub const OWN_USAGE: &str = "own-usage";
 
-/// Whether the key may use this category of endpoints. An empty list allows all.
+/// Checks that the key may use this category of endpoints. An empty list allows all.
 pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
     // A key may always read about itself, whatever it may call.
     let is_allowed = |allowed: &String| allowed == endpoint;
@@ -22,7 +22,7 @@ pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
     Err(Error::client(ErrorKind::Forbidden, format!("This API key may not use the endpoint `{endpoint}`.")))
 }
 
-/// Whether the key may be used at this hour.
+/// Checks that the key may be used at this hour.
 pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
     match &key.access_schedule {
         Some(schedule) if !schedule.is_open(now_ms) => {
@@ -33,7 +33,7 @@ pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
     }
 }
 
-/// Whether the key may be used from this address. An unknown address is that of this machine.
+/// Checks that the key may be used from this address. An unknown address is that of this machine.
 pub fn admit_address(key: &Key, address: Option<IpAddr>) -> Result<(), Error> {
     if is_listed(&key.ip_allowlist, address) {
         return Ok(());
@@ -76,12 +76,12 @@ fn refusal(level: Option<&Group>, what: &str) -> Error {
     Error::client(ErrorKind::Forbidden, message).about("model")
 }
 
-/// Whether the key and all of its groups may call this model. A block overrides an allowance.
+/// Checks that the key and all of its groups may call this model. A block overrides an allowance.
 pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
     hold(key, || format!("the model `{model}`"), |access| access.admits_model(model))
 }
 
-/// Whether the key and all of its groups may call this combo.
+/// Checks that the key and all of its groups may call this combo.
 pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
     if is_auto && !key.allow_auto_combos {
         return Err(refusal(None, &format!("the combo `{name}`")));
@@ -89,7 +89,7 @@ pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
     hold(key, || format!("the combo `{name}`"), |access| access.admits_combo(name, is_auto))
 }
 
-/// For a key that may call only listed models: whether the model list contains the model.
+/// Checks that the model list contains the model, if the key may call only listed models.
 pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), Error> {
     if key.disable_non_public_models && snapshot.model(model).is_none() {
         let message = format!("This API key may use listed models only, and `{model}` is not in `GET /v1/models`.");
@@ -98,7 +98,7 @@ pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), E
     Ok(())
 }
 
-/// Whether no block of the key or its groups matches this name.
+/// Checks that no block of the key or its groups matches this name.
 pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
     hold(key, || "this model".to_owned(), |access| !access.blocks(model))
 }

@@ -204,7 +204,7 @@ impl Principal {
         Ok(())
     }
 
-    /// Whether the caller may call a route of this tier. `is_read` means that the method changes nothing.
+    /// Checks that the caller may call a route of this tier. `is_read` means that the method changes nothing.
     pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
             (Tier::Public | Tier::Delegated, _)

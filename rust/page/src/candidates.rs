@@ -6,8 +6,7 @@ use crate::names::{hint, Hint};
 use crate::tag::Tag;
 use crate::tree::{Tree, ROOT};
 
-/// The share of the values of navigation and link blocks that is subtracted from the element around them. They can be
-/// removed from it later.
+/// The share of a negative value that counts for the parent element, because navigation can be removed from it later.
 const REMOVABLE_PERCENT: i64 = 15;
 /// A label that looks like running text has fewer characters than this.
 const SENTENCE_MIN: i64 = 100;

@@ -1,7 +1,7 @@
 //! Half-precision numbers (IEEE 754 binary16).
 
-/// Converts a half-precision number to single precision. A table of vectors has no infinities or NaNs; they would
-/// become large numbers.
+/// Converts a half-precision number to single precision. A table of vectors has no infinities or not-a-number values;
+/// they would become large numbers.
 pub(super) fn to_f32(half: u16) -> f32 {
     let magnitude = f32::from_bits(u32::from(half & 0x7fff) << 13);
     // Adjusts the exponent bias, which differs between the formats: 2^(127 - 15).

@@ -49,7 +49,7 @@ fn repeats(pieces: &[Piece<'_>], written: &[Option<String>]) -> Vec<bool> {
     is_repeat
 }
 
-/// The text of a piece without invisible content; `None` if there is none.
+/// The text of a piece without white space, padding and data that no model needs; `None` if there is none of it.
 fn lightened(piece: &Piece<'_>) -> Option<String> {
     let tidy = if is_file(piece) { None } else { tidied(&piece.text) };
     let text = tidy.as_deref().unwrap_or(&piece.text);

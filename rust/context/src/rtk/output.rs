@@ -14,15 +14,15 @@ const MIN_LINES: usize = 8;
 /// How much of an output stays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// The number of lines of the same shape.
+    /// The number of lines of the same shape that stay.
     pub(crate) samples: usize,
-    /// The divisor of the filter's line limit for text and code. `None` leaves them complete.
+    /// Divides the filter's line limit for text and code. `None` leaves them complete.
     pub(crate) text: Option<usize>,
-    /// The factor of the filter's line limit for other outputs.
+    /// Multiplies the filter's line limit for other outputs.
     pub(crate) factor: usize,
 }
 
-/// The number of lines of an output without a filter.
+/// The maximum number of lines of an output without a filter.
 const MAX_LINES: usize = 120;
 
 /// The output without lines that lack information; `None` if all stay. Terminal colours have been removed from the

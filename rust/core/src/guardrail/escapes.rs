@@ -8,7 +8,7 @@ use std::ops::Range;
 /// sentence.
 const EDGE: char = '!';
 
-/// The original encoding of the characters that were written as escapes.
+/// The original encoding of decoded characters: quotes and escapes.
 #[derive(Debug, Default)]
 pub(super) struct Escapes {
     /// Keyed by the offset of the character in the decoded text. Offsets do not count forgotten text.

@@ -25,7 +25,7 @@ impl Characters {
         Self(u128::MAX >> (127 - last) & u128::MAX << first)
     }
 
-    /// The characters of the set that occur in a text.
+    /// The set of the ASCII characters in a text.
     pub(super) fn of(text: &str) -> Self {
         // Two halves, because a shift of 64 bits is one instruction.
         let mut halves = [0_u64; 4];
@@ -60,7 +60,7 @@ pub(super) struct Pattern {
     pub(super) source: &'static str,
     regex: Regex,
     beginnings: OnceLock<Regex>,
-    /// A text is searched only if it has a character of each of these sets. Most texts have not.
+    /// A text is searched only if it has a character of each of these sets. Most texts do not.
     needs: &'static [Characters],
     believes: fn(&str) -> bool,
     bounds: Bounds,

@@ -101,8 +101,8 @@ impl StreamedText {
         }
     }
 
-    /// Searches the text for findings. Returns two offsets in bytes: up to where the search is complete, and up to
-    /// where text can be sent.
+    /// Searches the text for findings. Returns two offsets in bytes: where the first finding that may still grow begins,
+    /// and up to where text can be sent.
     fn search(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> (usize, usize) {
         let all = self.text.len();
         let (mut looked, mut hold) = (all, all);
@@ -127,7 +127,7 @@ impl StreamedText {
         (looked, hold)
     }
 
-    /// Searches for the findings of one guardrail. Returns the offset up to which the search is complete.
+    /// Searches for the findings of one guardrail. Returns the offset of the first one that may still grow.
     fn scan(&mut self, scan: &Scan, findings: &mut Findings) -> usize {
         let mut is_ahead = false;
         let mut clear = self.text.len();

@@ -40,7 +40,7 @@ struct Open {
     holds: Holds,
     /// The name belongs to this object. A list has the name of the member that it is the value of.
     has_name: bool,
-    /// The next token is a value.
+    /// The value of the current member has not been visited yet.
     is_owed: bool,
     /// The value of this object's `type`, including its quotes.
     kind: Option<Range<usize>>,

@@ -86,7 +86,7 @@ impl Account {
         }
     }
 
-    /// Whether the amount fits.
+    /// Checks that the amount fits.
     pub fn room(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.known != Coverage::All {
             return Err(limits_unknown());
@@ -107,8 +107,8 @@ impl Account {
         Ok(())
     }
 
-    /// Whether the amount fits for work that begins later. Questions that only the shared store can answer are asked
-    /// then.
+    /// Checks that the amount fits for work that begins later. Questions that only the shared store can answer are
+    /// asked then.
     pub fn room_later(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
         if self.lease.is_none() || self.known != Coverage::All {
             return self.room(limit, amount, now_ms, terms);

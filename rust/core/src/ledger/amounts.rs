@@ -78,7 +78,7 @@ impl Ask {
     }
 }
 
-/// Reserved capacity. It must be returned through [`crate::Ledger::settle`].
+/// Reserved capacity. It must be released through [`crate::Ledger::settle`].
 #[derive(Debug, Default)]
 pub struct Hold {
     pub parts: SmallVec<[HeldPart; 4]>,

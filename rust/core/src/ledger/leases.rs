@@ -72,7 +72,7 @@ impl Account {
             LimitUnit::UsdMicros => "usd_micros",
         };
         let mut place = format!("{owner_id}/{id}/{unit}/");
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match scope {
             LimitScope::All => write!(place, "all"),
             LimitScope::Model(name) => write!(place, "model={name}"),

@@ -135,7 +135,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a request for this model would be admitted now, by the limits that do not depend on who serves it.
+    /// Checks that a request for this model would be admitted now, by the limits that do not depend on who serves it.
     fn check_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         let terms = self.terms_at(now);
         let mut books = self.books.lock();
@@ -214,8 +214,8 @@ impl Ledger {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
-    /// Returns the reserved capacity in the window in which it was reserved, and counts the amount spent in the current
-    /// one.
+    /// Releases the reserved capacity in the window in which it was reserved, and counts the amount spent in the
+    /// current one.
     pub fn settle<'k>(&self, owners: impl Into<Owners<'k>>, subject: Subject<'_>, charge: Charge, now: Moment) {
         let Charge { hold, spent, segment } = charge;
         let terms = self.terms_at(now);

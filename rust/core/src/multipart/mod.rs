@@ -196,7 +196,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Finds the next boundary. Some parsers also accept a boundary after a line end that is not CRLF.
+    /// Finds the next boundary. A boundary after a line end that is not CRLF is an error, because some parsers accept it.
     fn find_border(&self) -> Result<Option<usize>, FormFault> {
         let boundary = &self.delimiter[2..];
         let is_start = self.form.parts.last().is_some_and(|part| part.start == self.at);

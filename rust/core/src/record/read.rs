@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Reads NDJSON. `keep` gets each record, and `reject` each line that is not one. Blank lines are ignored. Fields that
-/// are not columns are ignored. If a field is duplicated, the last one counts. A line that lacks a required field or has a
-/// field of the wrong type is rejected.
+/// are not columns are ignored. If a field is duplicated, the last one counts. A line that lacks a required field or
+/// has a field of the wrong type is rejected.
 pub fn read_record_lines<'a>(data: &'a [u8], mut keep: impl FnMut(&Row<'a>), mut reject: impl FnMut(&'a [u8])) {
     let mut order = FieldOrder::default();
     let mut row = EMPTY;

@@ -34,7 +34,7 @@ pub enum Answer {
     Relayed(Relayed),
     /// A call of an Ollama client.
     Ollama(Ollama),
-    /// A session over a WebSocket, or a refusal without one.
+    /// Chat completions over a WebSocket. A request without an upgrade gets a description of the frames.
     Socket,
     /// A realtime conversation over a WebSocket, forwarded to a provider.
     Realtime,

@@ -4,9 +4,10 @@
 //! parsed in place and passed to the engine without a copy, the head of an answer and its first bytes are sent in one
 //! write, and a waiting connection holds no buffer. [`head`] parses requests, [`outgoing`] writes answers, and the loop
 //! here connects them to the engine.
+//!
 //! ```text
 //! head -> body fed to the engine -> work polled until the answer's head -> pieces written -> the next head
-//!    \_ cannot be read: a bare 400 or 431, and the connection ends   \_ the caller leaves: the work is cancelled
+//!    \_ invalid: a 400 or 431 without a body, and the connection closes   \_ the caller leaves: the work is cancelled
 //! ```
 
 pub mod head;
