@@ -41,7 +41,7 @@ impl Rounds {
         Some(Duration::from_millis(rules.set_retry_delay_ms))
     }
 
-    /// Returns the time until the first target's cooldown ends. Applies if all targets reported a limit and the wait is
+    /// Returns the time until the first target's cooldown ends. Applies if all targets reported a limit or overload and the wait is
     /// within the operator's maximum.
     fn cooldown(&mut self, rules: &Rules, call: &Call) -> Option<Duration> {
         let waits = |kind| matches!(kind, ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded);

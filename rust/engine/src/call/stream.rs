@@ -298,7 +298,7 @@ impl<'a> StreamRelay<'a> {
         Ok(())
     }
 
-    /// Ends a stream after its terminal event, with `last` before it. The rest of the provider's body is read later.
+    /// Ends a stream after its terminal event, with `last` before it. The remaining body is read later.
     fn finish_failed_stream<K: StreamKind>(
         mut self,
         kind: K,
