@@ -29,7 +29,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Prepares a snapshot. The state of a connection is kept as long as its address and credential are unchanged.
+    /// Prepares a snapshot. A connection keeps its state while its address and credential are unchanged.
     pub fn build(snapshot: Snapshot, before: &Live, sealer: &Sealer, version: &str) -> Self {
         let known: HashMap<&str, &Arc<Target>> =
             before.targets.iter().flatten().map(|target| (target.connection.id.as_str(), target)).collect();

@@ -83,7 +83,7 @@ impl std::fmt::Debug for PolledBodyState {
     }
 }
 
-/// Where work runs.
+/// A place to run work: the engine's thread, or the calling task.
 trait Start {
     type Started;
     /// Whether fast work should run on the calling thread.

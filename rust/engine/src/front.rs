@@ -31,7 +31,7 @@ pub fn begin(runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) 
     }
 }
 
-/// Moves the rest of the work to the runtime.
+/// Moves the remaining work to the runtime.
 pub async fn hop() {
     poll_fn(|_| if IS_FRONT.get() { Poll::Pending } else { Poll::Ready(()) }).await;
 }

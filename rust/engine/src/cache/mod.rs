@@ -54,7 +54,7 @@ pub struct CacheQuery {
 pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
     let (admission, body) = (&whole.admission, &whole.body);
     let is_small = body.len() <= MAX_GLANCE_BYTES && admission.idempotency_key.is_none();
-    // The body is looked into last.
+    // The body is inspected last, because that costs the most.
     is_small
         && !admission.bypasses_cache()
         && shared.live.load().snapshot.cache.is_enabled

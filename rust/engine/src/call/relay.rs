@@ -32,7 +32,7 @@ pub struct FinishedStream {
     pub last: Pieces,
     /// The complete response, if it will be stored.
     pub response: Option<Bytes>,
-    /// The rest of the provider's body after its last event, which is read so that the connection can be reused.
+    /// The provider's body after its last event, which is read so that the connection can be reused.
     pub tail: Option<Incoming>,
     /// The stream consists of events, so a comment may follow them.
     pub is_events: bool,

@@ -41,8 +41,8 @@ impl Rounds {
         Some(Duration::from_millis(rules.set_retry_delay_ms))
     }
 
-    /// Returns the time until the first target's cooldown ends. Applies if all targets reported a limit and the wait is
-    /// within the operator's maximum.
+    /// Returns the time until the first target's cooldown ends. Applies if all targets reported a limit or overload,
+    /// and the wait is within the operator's maximum.
     fn cooldown(&mut self, rules: &Rules, call: &Call) -> Option<Duration> {
         let waits = |kind| matches!(kind, ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded);
         if self.waits >= MAX_WAITS || !call.failures.iter().all(|(_, failed)| waits(failed.error.kind)) {

@@ -298,7 +298,7 @@ impl<'a> StreamRelay<'a> {
         Ok(())
     }
 
-    /// Ends a stream after its terminal event, with `last` before it. The rest of the provider's body is read later.
+    /// Ends a stream after its terminal event, with `last` before it. The remaining body is read later.
     fn finish_failed_stream<K: StreamKind>(
         mut self,
         kind: K,
@@ -324,7 +324,7 @@ impl<'a> StreamRelay<'a> {
     }
 
     /// Returns the bytes that guardrails buffered, and checks the last bytes of the stream, which may contain whole
-    /// texts. A blocked stream sends nothing more.
+    /// texts. A blocked stream sends no further bytes.
     fn take_held(&mut self, mut closing: Closing) -> (Closing, Pieces) {
         let is_blocked = closing.error.as_ref().is_some_and(|fault| fault.kind == ErrorKind::GuardrailBlocked);
         let Some(filter) = self.filter.as_mut().filter(|_| !is_blocked) else { return (closing, Pieces::new()) };

@@ -158,7 +158,7 @@ impl VideoForm {
     }
 }
 
-/// Whether the prefix of a name belongs to no provider of videos. An alias or a combo never does.
+/// Whether the prefix of a name belongs to no provider of videos. Returns `false` for an alias or a combo.
 fn is_of_no_maker(live: &Live, model: &str, form: VideoForm) -> bool {
     let Some((prefix, _)) = model.split_once('/').filter(|_| !is_another_name(live, model)) else { return false };
     let mut connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));

@@ -55,7 +55,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             continue;
         }
         let forgets = forgotten_by(&command.kind, &args);
-        // Comes before this worker's own cache, which then stores nothing in the shared store again.
+        // The shared store is evicted before this worker's own cache, as `shared_answers::forget` requires.
         let shared_ones = match &forgets {
             Some(filter) => shared_answers::forget(shared, filter).await,
             None => Ok(0),

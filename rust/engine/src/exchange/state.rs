@@ -44,7 +44,7 @@ pub(super) struct State {
     pub(super) front: Option<Waker>,
     /// The task waits for capacity, or for the client to leave.
     pub(super) task: Option<Waker>,
-    /// The cross-origin headers of the response, whoever creates it.
+    /// The cross-origin headers of the response.
     pub(super) cors: Option<Cors>,
     /// Bytes that the front has passed and the task has not processed.
     pub(super) given_bytes: usize,

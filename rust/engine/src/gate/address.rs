@@ -13,7 +13,7 @@ pub fn caller_address(inbound: &Inbound<'_>, trusted_proxies: usize) -> Option<I
     forwarded.or(inbound.peer).map(|address| address.to_canonical())
 }
 
-/// Checks whether requests from this address are allowed at all, whoever the caller is.
+/// Checks whether requests from this address are allowed at all, for any caller.
 pub fn admit_address(shared: &Shared, address: Option<IpAddr>) -> Result<(), Error> {
     if shared.live.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
         return Ok(());

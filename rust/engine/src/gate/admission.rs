@@ -1,4 +1,4 @@
-//! Admission: every request passes here once, whoever responds to it. It checks the route, the caller, the tier and the
+//! Admission: every request passes through this module once. It checks the route, the caller, the tier and the
 //! limits. The result is an immediate response or a body to read.
 
 use crate::clock;

@@ -29,7 +29,7 @@ pub struct Admission {
     /// The part of the path that matched the route's placeholder.
     pub tail: String,
     pub principal: Principal,
-    /// What the admission depended on, to check it again later.
+    /// The facts that admission depended on, to check them again later.
     pub standing: Standing,
     pub request_id: String,
     pub session_tag: Option<String>,

@@ -1,4 +1,5 @@
-//! What a caller proved during admission, so that it can be checked again while its connection or stream lasts.
+//! The proof that a caller gave during admission, so that it can be checked again while its connection or stream
+//! lasts.
 
 use crate::gate::address::admit_address;
 use crate::shared::Shared;

@@ -138,7 +138,7 @@ impl Upload {
             spooled: None,
             bytes: 0,
         };
-        // The task ends when the front drops its handle. Whoever has the receipt gets the result.
+        // The task ends when the front drops its handle. The holder of the receipt gets the result.
         drop(runtime.spawn(async move {
             let outcome = task.run(given, &own).await;
             if let Err(fault) = &outcome {

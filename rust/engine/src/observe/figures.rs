@@ -38,7 +38,7 @@ pub struct CacheHold {
     pub end: HoldEnd,
 }
 
-/// Where the conversation was served.
+/// The target that served the conversation, compared with the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldEnd {
     /// No target has served it recently.

@@ -292,7 +292,7 @@ impl Open {
         }
     }
 
-    /// Sends the rest of the work to another exchange.
+    /// From now on the response goes to another exchange.
     pub fn move_to(&mut self, exchange: &Arc<Exchange>) {
         self.exchange = Arc::clone(exchange);
     }

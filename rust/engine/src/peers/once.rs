@@ -5,8 +5,8 @@
 //! and the claim. The response follows once it exists, sealed like everything that leaves this process.
 //!
 //! ```text
-//! (none) -> under way, renewed -> answered, kept 5 s -> (none)
-//!                              \-> failed -> (none)
+//! (none) -> in progress, renewed -> completed, stored 5 s -> (none)
+//!                                \-> failed -> (none)
 //! ```
 
 use crate::call::coalesce::{self, Recording, WINDOW_MS};

@@ -40,7 +40,7 @@ pub enum ProviderMessage {
     Other,
 }
 
-/// Why nothing more can be read.
+/// Why the connection can no longer be read.
 #[derive(Debug, Clone, Copy)]
 pub enum ReadFault {
     /// The provider violates the protocol; the code says how.

@@ -120,8 +120,8 @@ impl Connection {
         std::mem::take(&mut self.unsent.body)
     }
 
-    /// Writes the request and reads the head of its response. The rest of a long request is written while the response
-    /// body is read.
+    /// Writes the request and reads the head of its response. A long request may still be in transfer while the
+    /// response body is read.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHead, Fault>> {
         if let Err(fault) = self.poll_write(cx) {
             return Poll::Ready(Err(fault));

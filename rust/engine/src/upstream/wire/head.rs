@@ -41,7 +41,7 @@ pub(super) struct ResponseHead {
     pub(super) answer: Response<()>,
     pub(super) framing: Framing,
     pub(super) persists: bool,
-    /// Where the body starts.
+    /// The offset of the body.
     pub(super) end: usize,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn decode(input: &Bytes) -> Result<Decoded, Malformed> {
         let mut headers = HeaderMap::with_capacity(read.headers.len());
         for line in &*read.headers {
             let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Malformed)?;
-            // `slice_ref` does not accept an empty value.
+            // An empty value may not point into the input.
             let value = if line.value.is_empty() { Bytes::new() } else { input.slice_ref(line.value) };
             headers.append(name, HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?);
         }

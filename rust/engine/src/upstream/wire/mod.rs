@@ -12,7 +12,6 @@
 //!
 //! `pool` stores idle connections and lends them, `connection` is one of them, `head` encodes and decodes heads, `body`
 //! is the request body, `framing` finds the end of a response, and `incoming` is the response body.
-//! `framing` finds the end of an answer, `incoming` is an answer as it comes.
 
 mod body;
 mod connection;
