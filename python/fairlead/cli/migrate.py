@@ -32,7 +32,7 @@ def migrate(
 ) -> None:
     """Copy the state to the database of FAIRLEAD_DATABASE_URL, or from it to the data directory's file.
 
-    The instance must be stopped. What is copied stays where it was; an interrupted copy goes on where it stood.
+    The instance must be stopped. The source is not changed. If the copy is interrupted, run the command again: it resumes.
     """
     from fairlead.errors import Refusal
     from fairlead.serve.directory import DataDirectory

@@ -52,9 +52,9 @@ async def read(tool: ToolId, services: ServicesDep) -> MitmStatus:
     return _status(entry, aliases)
 
 
-@router.post("/{tool}-mitm/alias", summary="Set which models such a tool's names stand for")
+@router.post("/{tool}-mitm/alias", summary="Set the models behind such a tool's model names")
 async def set_aliases(tool: ToolId, wanted: ToolAliases, services: ServicesDep) -> MitmStatus:
-    """In place of those before. They can be asked for when this returns."""
+    """Replaces the earlier ones. They can be used when this returns."""
     entry = _found(tool)
 
     def store(con: Connection) -> dict[str, str]:

@@ -165,7 +165,7 @@ async def keys(
 @router.post(
     "/{group_id}/keys",
     status_code=201,
-    summary="Make a key in one's group; its text is in this answer only",
+    summary="Make a key in one's group; its text is shown only in this answer",
 )
 async def create_key(
     group_id: str, new: NewKey, services: ServicesDep, caller: CallerDep

@@ -215,9 +215,9 @@ async def rate_limits(
     connection_id: OneConnection = None,
     key_id: OneKey = None,
 ) -> RateLimits:
-    """Limits that are set for connections and what is left of them, rate limits that providers report,
-    recent requests per connection, and each key's use of its `rateLimits` windows. A key with the
-    scope `self:account-quota` sees itself, and the connections that it may use. `overview` is of what is told.
+    """Limits that are set for connections and what is left of them, rate limits that providers report, recent
+    requests per connection, and each key's use of its `rateLimits` windows. A key with the scope
+    `self:account-quota` sees itself, and the connections that it may use. `overview` sums up these figures.
     """
     at_ms = now_ms()
     own = confined_to(caller.principal, "read:quota")

@@ -28,7 +28,7 @@ class InlineRequests(GoogleWire):
 
 
 class InputConfig(GoogleWire):
-    """Where the requests are: one of the two."""
+    """The requests, in one of two ways."""
 
     requests: InlineRequests | None = None
     file_name: Annotated[StrictStr, Field(min_length=1, max_length=128)] | None = None

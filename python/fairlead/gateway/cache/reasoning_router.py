@@ -69,7 +69,7 @@ async def reasoning(
     tool_call_id: ToolCallId = None,
     provider: Provider = None,
 ) -> ReasoningCache:
-    """Counts, and a page of what is kept."""
+    """Counts, and a page of the stored entries."""
     replies = await services.command(
         "reasoning.list",
         {

@@ -211,7 +211,7 @@ async def language_packs() -> LanguagePacks:
     return LanguagePacks.model_construct(languages=[pack.language for pack in packs], packs=packs)
 
 
-@router.get("/api/compression/rules", summary="The phrases that go, by language")
+@router.get("/api/compression/rules", summary="The phrases that are removed, by language")
 async def rules(language: str | None = None) -> Rules:
     """All languages, or one."""
     if language is not None:
@@ -228,7 +228,7 @@ async def rules(language: str | None = None) -> Rules:
 
 @router.get("/api/context/rtk/filters", summary="The filters for outputs of commands")
 async def output_filters(services: ServicesDep) -> OutputFilters:
-    """Your own first, as they are asked."""
+    """In the order in which they are tried, your filters first."""
     shown, diagnostics = [], []
     for sha256, toml in await services.state.read(own_filters):
         try:

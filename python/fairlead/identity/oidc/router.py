@@ -96,8 +96,8 @@ async def callback(
     error: ParamText = None,
     iss: ParamText = None,
 ) -> Response:
-    """Opens a session and goes on to `return_to`, or to `/?oidc_error=<code>`; a user with a second factor
-    is asked for it first.
+    """Opens a session and redirects to `return_to`, or to `/?oidc_error=<code>`. A user with a second factor has
+    to give it first.
     """
     provider = await _provider(attempt)
     try:
