@@ -1,7 +1,7 @@
 """`/api/cli-tools/<tool>-mitm`: tools whose address cannot be set in their configuration.
 
-fairlead intercepts nothing: it makes no certificate, changes no host file and listens on no other port. Who brings such
-a tool's requests here does so by a proxy of their own, and the aliases say which models the tool's own names mean.
+fairlead intercepts nothing: it makes no certificate, changes no host file and listens on no other port. The
+operator can send such a tool's requests here with a proxy, and the aliases map the tool's model names.
 """
 
 from __future__ import annotations

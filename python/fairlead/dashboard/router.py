@@ -1,7 +1,7 @@
 """`/dashboard`: one route for every page of the console.
 
-A page without a session leads to the sign-in, and from there back to the page. Forms are answered by a
-redirection, so that a page can be loaded again; what is refused stands beside its field, with what was typed.
+A page without a session redirects to the sign-in, and from there back to the page. Forms are answered by a
+redirection, so that a page can be loaded again; an error is shown beside its field, with the typed text.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class InlineRequest(GoogleWire):
 
 
 class InlineRequests(GoogleWire):
-    """Requests that stand in the call."""
+    """Requests inside the call."""
 
     requests: Annotated[list[InlineRequest], Field(min_length=1, max_length=LINES_MAX)]
 

@@ -28,7 +28,7 @@ from fairlead.store.services import ServicesDep
 PAGE: Final = 50
 PAGE_MAX: Final = 1_000
 CONTENT_MAX_BYTES: Final = 24 * 1024 * 1024
-# Of an ordinary text, about.
+# The size of ordinary text, roughly.
 BYTES_PER_TOKEN: Final = 4
 
 

@@ -28,7 +28,8 @@ DEADLINE_S = 30.0
 class PreviewRequest(Wire):
     """A conversation, as messages or as a whole body in a dialect, and one pipeline.
 
-    The pipeline is named by `mode` (a mode or a pipeline of your own), by `engineId`, or written out as `pipeline`.
+    The pipeline is named by `mode` (a mode or one of your pipelines), by `engineId`, or written out as
+    `pipeline`.
     """
 
     messages: list[dict[str, Any]] | None = Field(None, min_length=1, max_length=MESSAGES_MAX)
@@ -117,7 +118,7 @@ class LanguagePacks(Wire):
 
 
 class Rule(Wire):
-    """A phrase and what stands in its place; an empty text: it goes."""
+    """A phrase and its replacement; an empty text removes it."""
 
     language: str
     phrase: str
@@ -137,14 +138,14 @@ class OutputFilter(Wire):
 
 
 class OutputFilters(Wire):
-    """Filters in the order in which they are asked; `diagnostics` says what is wrong with which of your own."""
+    """Filters in the order in which they are tried; `diagnostics` lists the errors in your filters."""
 
     filters: list[OutputFilter]
     diagnostics: list[str]
 
 
 class OutputTest(Wire):
-    """An output of a command; without `command` it is told by its text."""
+    """An output of a command; without `command` the command is detected from the text."""
 
     text: StrictStr = Field(min_length=1, max_length=900_000)
     command: StrictStr = Field("", max_length=1000)

@@ -106,7 +106,7 @@ class OwnFilters(Wire):
 
 
 class RtkConfig(Wire):
-    """How strongly outputs of commands are filtered, and filters of your own, which are asked first."""
+    """How strongly outputs of commands are filtered, and your filters, which are tried first."""
 
     level: Literal["by-mode", "minimal", "standard", "aggressive"]
     raw_output_bytes: int = Field(
@@ -286,7 +286,7 @@ async def _change_named(
     try:
         return await change(checked, request, services, caller)
     except InvalidRequest as error:
-        # Told of the setting; the caller sent another name.
+        # The name of the setting in errors; the caller sent another name.
         if (name := named.get(str(error.param))) is None:
             raise
         raise InvalidRequest(error.message.replace(str(error.param), name), param=name) from None

@@ -145,7 +145,7 @@ async def content(
 async def content_of(
     services: Services, file_id: str, owner: str, asked_range: str | None
 ) -> Response:
-    """The content of an owner's file as an answer, or the part of it that is asked for; `NotFound`."""
+    """The content of an owner's file as an answer, or the requested part of it; raises `NotFound`."""
     found = await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(found.file_name, safe='')}",

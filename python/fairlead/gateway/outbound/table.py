@@ -51,7 +51,7 @@ class Proxy:
 
 
 def find_proxy(con: Connection, level: Level, target: str) -> StoredProxy | None:
-    """The proxy of a level; None where it has none of its own."""
+    """The proxy of a level; None if it has none."""
     row = con.execute(
         f"SELECT {_COLUMNS} FROM outbound_proxies WHERE level = ? AND target = ?",
         [level, target],

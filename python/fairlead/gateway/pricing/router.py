@@ -1,5 +1,5 @@
-"""`/api/pricing`: what models cost, in USD per million tokens or for each picture and the like,
-and the operator's word on it.
+"""`/api/pricing`: prices of models, in USD per million tokens or per picture and other units, and the operator's
+overrides.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`/api/providers/<id>/usage`: what the connection's provider tells of its usage, asked for by hand, and the
-key for it.
+"""`/api/providers/<id>/usage`: the usage that the connection's provider reports, read on request, and the key for
+it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class UsageKeyChange(Wire):
 
 
 class ConnectionProviderUsage(Wire):
-    """`source` is the provider's documentation of its route, null where none is known. `takesKey` says that it tells
-    more to a key of its own, `needsKey` that it tells nothing without one, `hasKey` that one is set.
+    """`source` is the provider's documentation of its route, null if none is known. `takesKey` says that a
+    separate key gives more figures, `needsKey` that there are none without it, `hasKey` that one is set.
     """
 
     connection_id: str

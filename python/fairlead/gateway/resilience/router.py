@@ -41,7 +41,7 @@ Id = Annotated[StrictStr, Field(min_length=1, max_length=300)]
 
 
 class Reset(Wire):
-    """Whose failures are forgotten; nothing named is every one's."""
+    """The scope of a reset; without a name it applies to everything."""
 
     provider: Id | None = None
     connection: Id | None = None

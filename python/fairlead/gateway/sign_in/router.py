@@ -210,7 +210,7 @@ async def take_in(provider: str, body: Import, services: ServicesDep) -> SignedI
         tokens = Tokens(access, refresh, expires_at_ms, section.fields.token_url)
     else:
         try:
-            # Whoever sends the token sends it for the address that is in force.
+            # A caller that sends the token sends it for the address that is in force.
             tokens = await SignInClient(section, proxy).refresh(refresh or "", None)
         except (Refused, Unreached) as error:
             raise as_answer(error) from None

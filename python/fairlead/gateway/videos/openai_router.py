@@ -105,7 +105,7 @@ def _check_remix(ask: VideoCreate, source: Operation, targets: list[VideoTarget]
 
 
 class Remix(BaseModel):
-    """The change that is asked for."""
+    """The requested change."""
 
     model_config = ConfigDict(extra="forbid")
 
