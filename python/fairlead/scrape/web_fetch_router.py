@@ -1,4 +1,4 @@
-"""`POST /v1/web/fetch`: a page of the web for whoever calls models, read as the scraping API reads pages."""
+"""`POST /v1/web/fetch`: a web page for callers of models, read as in the scraping API."""
 
 from __future__ import annotations
 

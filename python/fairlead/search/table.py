@@ -29,7 +29,7 @@ class SearchProvider:
     is_active: bool
     created_at_ms: int
     per_query: int | None = None
-    """What a search costs, micro-dollars; None: nothing."""
+    """The price of a search in micro-dollars; None: free."""
 
 
 def list_providers(con: Connection) -> list[SearchProvider]:

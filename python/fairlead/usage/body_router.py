@@ -108,7 +108,7 @@ async def read_headers(request_id: RequestId, services: ServicesDep) -> KeptHead
 
 
 async def _found(services: Services, request_id: str) -> tuple[BodyName, bytes]:
-    """The sealed content that is kept of a request. `NotFound`."""
+    """The sealed bodies of a request. Raises `NotFound`."""
     name = await _name_of(services, request_id)
     sealed = None
     if name is not None:

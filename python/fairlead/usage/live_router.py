@@ -129,7 +129,7 @@ class Remaining(View):
 
 
 class LearnedLimit(View):
-    """A rate of one model that the provider told in its headers, and that is held to until then."""
+    """A rate of one model that the provider reported in its headers, and that is enforced until then."""
 
     model: str = Field(description="As the provider knows it.")
     name: RateName

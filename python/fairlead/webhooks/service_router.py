@@ -1,7 +1,7 @@
 """`/v1/webhooks`: webhooks of the generative service, in the words of Google's clients.
 
-A webhook belongs to the key that made it, and is told of that key's jobs: for every other key it is
-not there. Bodies are in snake_case, errors in Google's shape.
+A webhook belongs to the key that made it, and gets events of that key's jobs; other keys get 404. Bodies are in
+snake_case, errors in Google's format.
 """
 
 from __future__ import annotations
