@@ -1,4 +1,4 @@
-"""The caller of a request, as the relay resolved it and told control.
+"""The caller of a request, as the relay resolved it and reported it to control.
 
 Routers take it as a parameter: `caller: CallerDep`. The gate (`control/gate.py`) puts it into the ASGI scope.
 """
@@ -75,8 +75,8 @@ def refuse_over_managing_keys(principal: Principal, *scopes: Iterable[str]) -> N
 
 
 def confined_to(principal: Principal, wide_scope: str) -> str | None:
-    """The id of a key that a scope for its own rows let in, so that it is shown those alone; None for
-    callers who may see every row: whoever manages, and keys with `wide_scope`.
+    """The id of a key that has access only through a scope for its own rows, so that it sees only those; None for
+    callers who may see every row: people and keys with management rights, and keys with `wide_scope`.
     """
     if principal.kind != "key" or MANAGING_SCOPES.union([wide_scope]) & principal.scopes:
         return None
@@ -84,8 +84,8 @@ def confined_to(principal: Principal, wide_scope: str) -> str | None:
 
 
 def own_key_id(principal: Principal, wide_scope: str, key_id: str | None) -> str | None:
-    """The key whose rows are shown: the one that is asked for, None for all. `Forbidden` when the
-    caller is confined to its own and asks for another's.
+    """The key whose rows are shown: the requested one, None for all. Raises `Forbidden` if the caller is confined
+    to its own rows and requests another key.
     """
     own = confined_to(principal, wide_scope)
     if own is None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Surface = Literal["gateway", "crawl", "service", "job"]
-"""Whose webhook: a subscription at `/api/webhooks`, one crawl's hook, the generative service's, one
-that a job of that service was given.
+"""The kind of webhook: a subscription at `/api/webhooks`, the webhook of a crawl, of the generative service, or of
+a job of that service.
 """
 
 SURFACES: tuple[str, ...] = get_args(Surface)

@@ -38,7 +38,7 @@ class FileAnswer(FileResponse):
             )
         finally:
             if background is not None:
-                # In a task of its own, which goes on where this one is cancelled.
+                # In a separate task, which continues if this one is cancelled.
                 await asyncio.shield(background())
 
 

@@ -26,7 +26,7 @@ def near_names(wanted: str, known: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(wanted: str, known: Iterable[str]) -> str:
-    """The question with a blank before it, to stand behind a sentence; empty where no name is near."""
+    """The question with a leading blank, to follow a sentence; empty if no name is near."""
     names = [f"`{name}`" for name in near_names(wanted, known)]
     if not names:
         return ""

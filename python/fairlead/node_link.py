@@ -16,7 +16,7 @@ _HIGHEST_PORT: Final = 65_535
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """Where a control listens."""
+    """The address on which a control listens."""
 
     host: str
     port: int
@@ -27,7 +27,7 @@ class NodeAddress:
 
 
 def check_node_token(text: str) -> None:
-    """Raises `ValueError` for a token that can be guessed or cannot stand in a header."""
+    """Raises `ValueError` for a token that can be guessed or that is not valid in a header."""
     if not NODE_TOKEN_MIN <= len(text) <= _TOKEN_MAX or not all(
         "!" <= each <= "~" for each in text
     ):
@@ -75,7 +75,7 @@ def read_listen(text: str) -> NodeAddress:
 
 
 def control_context(certificate: Path, key: Path, ca: Path | None) -> ssl.SSLContext:
-    """Of a control: with authorities, a relay without a certificate of theirs is refused."""
+    """For a control: with authorities, a relay without a certificate of theirs is refused."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Given a password, even an empty one, OpenSSL does not ask for one on the terminal.
@@ -88,7 +88,7 @@ def control_context(certificate: Path, key: Path, ca: Path | None) -> ssl.SSLCon
 
 
 def relay_context(certificate: Path | None, key: Path | None, ca: Path | None) -> ssl.SSLContext:
-    """Of a relay: a control's certificate must be of the authorities and for the name that the URL has."""
+    """For a relay: a control's certificate must come from the authorities and be valid for the name in the URL."""
     context = ssl.create_default_context(cafile=ca)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if certificate is not None and key is not None:

@@ -103,8 +103,8 @@ def _named_origin(request: Request, caller: Caller, config: ServeFields) -> str 
 def is_own_page(request: Request, caller: Caller, config: ServeFields) -> bool:
     """Whether a request without a credential comes from a page of the gateway, or from no page.
 
-    By DNS rebinding, a foreign page may point a name of its own at this machine and share its origin. So the
-    name must be a trusted one, or an IP address.
+    By DNS rebinding, a foreign page may point its own name at this machine and share its origin. So the name
+    must be a trusted one, or an IP address.
     """
     known = {public_origin(request, caller, config)} - {None}
     if caller.host is not None and _is_address(caller.host):

@@ -19,7 +19,7 @@ COUNTED: Final = "x-fairlead-counted"
 
 
 def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.AsyncClient:
-    """An HTTP client of the relay, without timeouts of its own: each caller sets a deadline."""
+    """An HTTP client of the relay, without timeouts: each caller sets a deadline."""
     # Over loopback in clear text there is nothing to verify, and reading the system's certificates takes tens
     # of ms.
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,7 +1,7 @@
 """Variables that set a proxy for other programs, and that the gateway does not follow.
 
-A gateway sends keys and conversations: where they go is set by its operator in the outbound proxies, and not by a
-variable that was meant for something else on the machine. Who expects otherwise is told.
+A gateway sends keys and conversations, so its operator sets where they go in the outbound proxies. A variable
+that was meant for something else on the machine does not count, and the operator is warned about it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The runner of agents' tasks: takes up each task that has not ended, asks the agent's model and stores the
 answer.
 
-A task that was under way when the process died is retried, as often as `store.runner` allows; cancelling a task
+Retries a task that was in progress when the process died, as often as `store.runner` allows. Cancelling a task
 cancels its call to the model.
 """
 

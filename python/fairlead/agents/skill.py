@@ -15,7 +15,7 @@ from fairlead.wire import ChangeWire, Name, Wire
 
 SLUG_MAX_CHARS: Final = 64
 DEFAULT_MODEL: Final = "auto/reliable"
-"""What a skill without a model asks: whichever listed model the gateway finds most dependable."""
+"""The model of a skill that names none: whichever listed model the gateway finds most dependable."""
 
 _RAW_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -96,7 +96,7 @@ async def read(skill_id: str, services: ServicesDep) -> SkillView:
     return (await services.state.read(lambda con: found_skill(con, skill_id))).view()
 
 
-@router.put("/{skill_id}", summary="Change an agent skill; fields that are not sent stay")
+@router.put("/{skill_id}", summary="Change an agent skill; other fields keep their value")
 async def change(skill_id: str, change: SkillChange, services: ServicesDep) -> SkillView:
     """Changes the fields that are sent. Running tasks continue with the earlier values."""
 

@@ -1,4 +1,4 @@
-"""The person who calls a route of the board: a parameter `person: PersonDep`."""
+"""The caller of a board route: a parameter `person: PersonDep`."""
 
 from __future__ import annotations
 

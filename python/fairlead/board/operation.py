@@ -28,12 +28,12 @@ class Route:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation. `function` takes a connection, the person who asks, and `parameters`; its answer
-    is put into `gives` where it is not one already. `takes` is the input of the tool.
+    """One operation. `function` takes a connection, the caller, and `parameters`. Its answer is converted to
+    `gives` if it is not one already. `takes` is the input of the tool.
 
-    The hints are those of `fairlead.mcp.tool.Tool`. `form` does what a form of the pages asks and
-    returns the path of the page that comes next; None where no page has such a form. `tool` stands in
-    for the tool where its input needs more than a call of `function`.
+    The hints are those of `fairlead.mcp.tool.Tool`. `form` handles a submitted form and returns the path of the
+    next page; None if no page has such a form. `tool` replaces the tool if its input needs more than a call of
+    `function`.
     """
 
     name: str

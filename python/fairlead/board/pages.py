@@ -75,12 +75,12 @@ Text = Annotated[str, Query(max_length=200)]
 PageNumber = Annotated[int, Query(ge=1, le=10_000)]
 
 
-@router.get("/board/board.css", summary="How the board's pages look")
+@router.get("/board/board.css", summary="The style of the board's pages")
 async def style() -> Response:
     return asset(_STYLE, "text/css; charset=utf-8")
 
 
-@router.get("/board/board.js", summary="What the board's pages do by themselves")
+@router.get("/board/board.js", summary="The script of the board's pages")
 async def script() -> Response:
     return asset(_SCRIPT, "text/javascript; charset=utf-8")
 
@@ -103,10 +103,10 @@ async def home(
     "/board",
     name="do",  # Part of the OpenAPI operation id.
     response_class=HTMLResponse,
-    summary="Do what a form of the board asks",
+    summary="Submit a form of the board",
 )
 async def submit(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
-    """Back to the page that has what was made or changed."""
+    """Redirects to the page of the created or changed record."""
     person = await person_of(services, caller)
     if person is None:
         return _sign_in(request)

@@ -12,7 +12,7 @@ BASE = len(DIGITS)
 HEAD = 6
 STEP = BASE**2
 MIDDLE = BASE**HEAD // 2
-# Characters. Where a rank would be longer, all todos of the project get new ranks.
+# Characters. Before a rank becomes longer, all todos of the project get new ranks.
 RANK_MAX = 40
 
 

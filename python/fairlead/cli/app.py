@@ -76,7 +76,7 @@ def run() -> int:
         _print_failure(failure.sentence)
         return 1
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of the output has closed it.
         sys.stderr.close()
         return 1
     except SystemExit as exit_:

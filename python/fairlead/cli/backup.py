@@ -198,7 +198,7 @@ def _upload(instance: Instance, file: Path, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _wait_for(instance: Instance, path: str) -> dict[str, Any]:
-    """What became of an upload. Control starts anew after a restore, and is away for a moment."""
+    """The state of an upload. Control restarts after a restore, and does not answer for a moment."""
     away_since_s: float | None = None
     while True:
         try:
@@ -235,7 +235,7 @@ def _is_control_there(instance: Instance) -> bool:
         answer = instance.request("GET", _PATH)
     except CommandFailed:
         return False
-    # Whoever asks may have other rights in the restored state: a refusal is an answer too.
+    # The caller may have other rights in the restored state: a refusal is an answer too.
     is_linked = readiness.get("control", {}).get("state") == "connected"
     return is_linked and answer.status_code != _UNAVAILABLE
 

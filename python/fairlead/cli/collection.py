@@ -37,7 +37,7 @@ class Collection:
     empty: str
     """Printed in place of a table without rows."""
     wrapper: str | None = None
-    """The field of the API's answer that holds one record, where it does not stand alone."""
+    """The field of the API's answer that holds one record, if the answer has other fields."""
     change_by: str = "put"
     """How the API changes what is sent of a record: `put` or `patch`."""
     label: str = "name"

@@ -101,7 +101,7 @@ def complete_context(incomplete: str) -> list[str]:
 
 
 def _complete(ctx: typer.Context, incomplete: str, names: Any) -> list[str]:
-    """What the gateway of the command line knows; nothing where it does not answer at once."""
+    """Names that the gateway of the command line knows; nothing if it does not answer at once."""
     from pathlib import Path
 
     from fairlead.cli.chosen import CONTEXT

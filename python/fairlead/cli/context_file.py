@@ -30,7 +30,7 @@ class GatewayContext:
     url: str
     token: str = field(repr=False)
     api_key: str | None = field(default=None, repr=False)
-    """What models are called with, where the token only manages."""
+    """The key for calling models, if the token can only manage."""
     ca_file: str | None = None
     """PEM file with the authorities to trust in place of the system's."""
     insecure: bool = False
@@ -66,7 +66,7 @@ def contexts_path() -> Path:
 
 
 def read_contexts() -> Contexts:
-    """What is stored; nothing where there is no file. Raises `CommandFailed`."""
+    """The stored contexts; nothing if there is no file. Raises `CommandFailed`."""
     path = contexts_path()
     try:
         with path.open("rb") as file:
@@ -91,7 +91,7 @@ def read_contexts() -> Contexts:
 
 @contextmanager
 def changed_contexts() -> Iterator[Contexts]:
-    """What is stored, to be changed; written at the end, unless an exception is raised."""
+    """The stored contexts, for changes; written at the end unless an exception is raised."""
     path = contexts_path()
     try:
         path.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)

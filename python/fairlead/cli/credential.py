@@ -21,7 +21,7 @@ def read_credential(path: Path | None, prompt: str) -> str:
 
 
 def ask_secret(prompt: str, *, twice: bool = False) -> str:
-    """What somebody types without seeing it, or the first line of what is piped in; `twice` asks a person again."""
+    """Hidden input of a person, or the first line of piped input; `twice` asks a person again."""
     if not sys.stdin.isatty():
         # There is no terminal whose echo could be turned off, and no person who could mistype.
         return sys.stdin.readline().rstrip("\r\n")

@@ -1,4 +1,5 @@
-"""Where a command works and with which credential: an instance on this machine, or a gateway that was signed in at.
+"""The gateway of a command and its credential: an instance on this machine, or a gateway at which the user is
+signed in.
 
 First of these that was given counts: `--url`, `--context`, `--data-dir`, the context in use, this machine's instance.
 The local token goes to a loopback address only, and no credential crosses a network in clear.
@@ -34,7 +35,7 @@ class GatewayAddress:
     """The file with the local token; None for a gateway that was signed in at."""
     bearer: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
-    """What models are called with in place of `bearer`."""
+    """The credential for calling models, instead of `bearer`."""
 
     @property
     def is_local(self) -> bool:
@@ -136,7 +137,7 @@ def _checked_tls(context: GatewayContext) -> ssl.SSLContext:
 
 
 def _own_url(data_dir: Path) -> str:
-    """Where the instance of a data directory listens. Raises `CommandFailed` while it does not listen yet."""
+    """The address of the instance of a data directory. Raises `CommandFailed` while it does not listen yet."""
     if (recorded := _recorded_url(data_dir)) is not None:
         return recorded
     try:

@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is, and its line in the list of commands."""
+    """The module of a command, and its line in the list of commands."""
 
     module: str
     """Below `fairlead.cli`."""
@@ -19,7 +19,7 @@ class CommandEntry(NamedTuple):
     """A function, or `app` for a group of commands."""
     summary: str
     panel: str = ""
-    """The heading that it stands under; empty for another name of a listed command."""
+    """The heading of the command in the list; empty for another name of a listed command."""
 
 
 RUN: Final = "Run"

@@ -1,4 +1,4 @@
-"""`fairlead issuer`: the token issuer alone, in a process of its own."""
+"""`fairlead issuer`: the token issuer alone, in a separate process."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def login(
 ) -> None:
     """Store a credential for a gateway, and use that gateway from now on.
 
-    With --device somebody who manages the gateway approves a code at its page, and an access token of theirs for 90
-    days is kept.
+    With --device a person with management rights approves a code at the gateway's page, and the command stores
+    an access token of that person for 90 days.
 
     Else it is an access token (`flm_...`, which the owner makes with `fairlead tokens create`) or an API key
     (`sk-fl-...`).

@@ -14,7 +14,7 @@ from fairlead.cli.finding import Finding, failure, fine, warning
 from fairlead.errors import Refusal
 
 _DISK_FAILURE_BYTES: Final = 256 * 2**20
-"""What files leave free on a disk whatever their settings are."""
+"""Space that files leave free on a disk whatever their settings are."""
 _DISK_WARNING_BYTES: Final = 2 * 2**30
 _CLOCK_MS: Final = 60_000
 _PRIVATE: Final = (

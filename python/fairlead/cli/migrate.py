@@ -32,7 +32,8 @@ def migrate(
 ) -> None:
     """Copy the state to the database of FAIRLEAD_DATABASE_URL, or from it to the data directory's file.
 
-    The instance must be stopped. What is copied stays where it was; an interrupted copy goes on where it stood.
+    The instance must be stopped. The source is not changed. If the copy is interrupted, run the command again: it
+    resumes.
     """
     from fairlead.errors import Refusal
     from fairlead.serve.directory import DataDirectory
@@ -131,8 +132,8 @@ def _to_embedded(folder: Path, url: str) -> dict[str, TableSum]:
 
 
 def _open_growing(growing: Path) -> FileConnection:
-    """The file that a copy before this one began, which goes on. One without notes of tables is begun anew: it has
-    nothing yet, or all of what the source was when that copy ended.
+    """The file of an earlier copy, which is resumed. A file without notes of tables is started again: it has
+    nothing yet, or everything that the source had when that copy ended.
     """
     from fairlead.store.file import open_file
     from fairlead.store.file_rows import FileTables
@@ -174,7 +175,7 @@ def _copy_of(folder: Path) -> Iterator[FileConnection]:
     from fairlead.store.state_database import open_state_file, state_path
 
     path, place = state_path(folder), folder / "migrate"
-    # Of one that was killed.
+    # The file of a copy that was killed.
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(mode=0o700)
     try:

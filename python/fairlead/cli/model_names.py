@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
 
 _AUTOMATIC: Final = ("auto", "auto/")
-"""Names that the gateway resolves by itself."""
+"""Names that the gateway resolves itself."""
 
 
 def callable_names(instance: Instance) -> list[str]:

@@ -29,14 +29,14 @@ def show_json_line(document: Any) -> None:
 
 
 def say(sentence: str, *, to_stderr: bool = False) -> None:
-    """Prints one line in which names of others may stand."""
+    """Prints one line that may contain names from users."""
     print(printable(sentence), file=sys.stderr if to_stderr else sys.stdout)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
     """Prints rows under their headings, or the sentence `empty`. Colours go by NO_COLOR.
 
-    Where the terminal has too few columns for a table that can be read, each row is a block of lines.
+    If the terminal has too few columns for a readable table, each row is a block of lines.
     """
     from rich.console import Console
 
@@ -68,13 +68,13 @@ def _table(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Any:
         # The first column is what other commands take: it stays in one piece.
         table.add_column(column, overflow="fold", no_wrap=at == 0)
     for row in cells:
-        # What people named is shown as it is: brackets are no markup.
+        # Names from users are shown unchanged: brackets are no markup.
         table.add_row(*map(Text, row))
     return table
 
 
 def _block(columns: Sequence[str], row: Sequence[str]) -> Any:
-    """A row whose cells stand below each other, beside their headings."""
+    """A row with its cells below each other, beside their headings."""
     from rich.table import Table
     from rich.text import Text
 

@@ -58,7 +58,7 @@ def _sections(command: Any, path: str) -> Iterator[str]:
         yield _section(command, path)
         return
     if command.invoke_without_command:
-        # It does something by itself, too.
+        # The group itself does something, too.
         yield _section(command, path)
     for name, member in members.items():
         if not member.hidden:

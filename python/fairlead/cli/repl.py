@@ -131,7 +131,7 @@ class Dialogue:
 
 
 def _cost(instance: Instance, request_ids: list[str]) -> str:
-    """What requests have cost, as the gateway has settled them."""
+    """The cost of the requests, as the gateway has settled them."""
     from fairlead.cli.money import cost_of
 
     wanted = set(request_ids)
@@ -149,7 +149,7 @@ def _cost(instance: Instance, request_ids: list[str]) -> str:
 
 
 def _read_question() -> str | None:
-    """What the user says next, over several lines where each but the last ends with a backslash; None at the end."""
+    """The user's next input, over several lines if each except the last ends with a backslash; None at the end."""
     lines: list[str] = []
     while True:
         try:

@@ -11,8 +11,8 @@ from fairlead.cli.output import say, show_json
 def reseal(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
     """Encrypt every stored secret with the current key. The old key is not needed afterwards.
 
-    Start every node with the new key, and with the old one as FAIRLEAD_OTHER_SECRET_KEY, before. Interrupted, it is run
-    again: it goes on where it stood.
+    First start every node with the new key, and with the old one as FAIRLEAD_OTHER_SECRET_KEY. If the command is
+    interrupted, run it again: it resumes.
     """
     from fairlead.cli.instance import Instance
 

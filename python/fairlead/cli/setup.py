@@ -75,7 +75,7 @@ HOME: Final = Path("~")
 
 
 def key_source(context: typer.Context) -> str | None:
-    """Where the key in `--api-key` comes from; None where none was given."""
+    """The source of the key in `--api-key`; None if none was given."""
     if context.params.get("api_key") is None:
         return None
     source = context.get_parameter_source("api_key")
@@ -223,7 +223,7 @@ class EarlierKey:
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """What was done to a tool: its files, the call that was tried, and the new key where nothing else holds it."""
+    """The result for a tool: its files, the test call, and the new key if nothing else holds it."""
 
     tool: ToolEntry
     applied: Applied | None

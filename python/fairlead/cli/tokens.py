@@ -30,7 +30,7 @@ TOKENS: Final = Collection(
 
 
 class TokenScope(StrEnum):
-    """What a token permits."""
+    """The permissions of a token."""
 
     READ = "read"
     WRITE = "write"

@@ -20,7 +20,7 @@ _MOST_MODELS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class GatewayChoice:
-    """What the options of a command say of the gateway."""
+    """The gateway in the options of a command."""
 
     remote: str | None
     api_key: str | None
@@ -41,7 +41,7 @@ class ToolGateway:
     choice: GatewayChoice
 
     def target(self, model: str) -> GatewayTarget:
-        """What a tool's files are filled with."""
+        """The values for a tool's files."""
         from fairlead.coding_tools.filling import MODEL_NAME, GatewayTarget
 
         if not MODEL_NAME.fullmatch(model):

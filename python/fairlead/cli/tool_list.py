@@ -21,7 +21,7 @@ def displayed_tools() -> dict[str, str]:
     folder = Path(__file__).parents[1] / "data" / "coding_tools"
     found = {}
     for path in sorted(folder.glob("*.toml")):
-        # What a tool is called stands before its first table.
+        # The tool's name comes before its first table.
         entry = tomllib.loads(path.read_text("utf-8").partition("\n[")[0])
         if entry["baseUrlSupport"] != "none" and entry["category"] != "launcher":
             found[path.stem] = entry["name"]

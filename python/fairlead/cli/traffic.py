@@ -68,9 +68,9 @@ class Traffic:
 def traffic_between(
     earlier: Metrics, later: Metrics, interval_s: float, names: Mapping[str, str]
 ) -> Traffic:
-    """What happened in `interval_s` seconds; `names` are those of providers by their ids."""
+    """The traffic of `interval_s` seconds; `names` are those of providers by their ids."""
     grown = later.since(earlier)
-    # The looking itself is a request to management, under way while it is counted.
+    # The query itself is a management request, and is in progress while it is counted.
     in_flight = max(int(later.total("fairlead_requests_in_flight")) - 1, 0)
     providers = sorted(
         {

@@ -85,8 +85,8 @@ def usage(
 def rebuild(data_dir: DataDir = DATA_DIR, as_json: Json = False) -> None:
     """Rebuild usage.duckdb from the log in the database of FAIRLEAD_DATABASE_URL.
 
-    The node must be stopped. The file that was there is kept as usage.duckdb.replaced; sums that are older than the log
-    are in it alone. Interrupted, it goes on where it stood.
+    The node must be stopped. The old file is renamed to usage.duckdb.replaced; only it has sums that are older
+    than the log. After an interruption the command resumes.
     """
     import asyncio
     import sys

@@ -1,6 +1,6 @@
 """Backups of tools' configuration files: bytes as they were, in a folder each, below the data directory.
 
-What users keep in such files are keys of theirs, so bytes are sealed at rest.
+Such files may contain keys of users, so the stored bytes are sealed.
 
     <data directory>/coding-tools/key                             what seals them
     <data directory>/coding-tools/<tool>/<backup>/manifest.json   what it holds, and of which files
@@ -32,7 +32,7 @@ from fairlead.moment import moment_of, now_ms
 from fairlead.store.sealer import KEY_BYTES, Sealer, decode_key, make_secret_file
 
 KEPT_BACKUPS: Final = 50
-"""Of one tool; the oldest are dropped, but never the one that `undo` restores."""
+"""Backups of one tool; the oldest are deleted, but never the one that `undo` restores."""
 Reason = Literal["apply", "manual", "restore", "undo"]
 
 _ID: Final = re.compile(r"[0-9]{13}-[0-9a-f]{8}")

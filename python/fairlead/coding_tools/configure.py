@@ -134,7 +134,7 @@ class Configurator:
             kinds = {file.path: file for file in tool.files}
             originals = dict(self._originals(before))
             locked = self._lock(stack, [path for path in applied if path in originals])
-            # What can go wrong goes wrong before anything is written.
+            # Errors are found before anything is written.
             results = {
                 path: _taken_back(applied[path], kinds.get(path), locked_file, originals[path][0])
                 for path, locked_file in locked.items()

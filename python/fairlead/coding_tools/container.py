@@ -76,7 +76,7 @@ def mount_of(path: Path, mounts: list[Mount]) -> Mount | None:
 
 def is_from_host(path: Path, mounts: list[Mount]) -> bool:
     """Whether a path of a container lies on a mount that came from the host."""
-    # What is not there yet is made below the deepest folder that is.
+    # Missing folders are created below the deepest existing one.
     mount = mount_of(path.resolve(), mounts)
     if mount is None or mount.point == Path("/") or mount.file_system in _OWN_FILE_SYSTEMS:
         return False

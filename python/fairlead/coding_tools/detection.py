@@ -1,9 +1,9 @@
 """Which tools are installed, which version, and whether they are pointed at this gateway.
 
-A tool's command is looked for in PATH by the name that its file gives, and run with the argument that its file gives,
-never with anything from a request. All run side by side, each for at most five seconds; who is slower is killed with
-its group. The answer of a command holds until the command changes; files are read each time. Who does not want to wait
-is told what is known, and the command is asked meanwhile.
+A tool's command is looked up in PATH by the name in its file, and run with the argument in its file, never with
+anything from a request. All run side by side, each for at most five seconds; a slower one is killed with its
+group. The answer of a command is valid until the command changes; files are read each time. A caller that does
+not wait gets the known state, and the command runs meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BEING_ASKED: Final = "It is being asked for its version: look again in a moment
 _VERSION: Final = re.compile(rb"\d+\.\d+(?:\.[0-9A-Za-z]+)*(?:[-+][0-9A-Za-z.-]+)?")
 
 ConfigStatus = Literal["configured", "not_configured", "not_installed", "unknown", "other"]
-# Where a command is, and when it was last changed.
+# The path of a command, and the time of its last change.
 _Stamp = tuple[str, int]
 
 
@@ -52,7 +52,7 @@ class FoundCommand:
 
 @dataclass(frozen=True, slots=True)
 class FoundConfig:
-    """`endpoint` is the address that stands in the tool's files."""
+    """`endpoint` is the address in the tool's files."""
 
     status: ConfigStatus
     endpoint: str | None = None
@@ -132,7 +132,7 @@ class Detector:
 
 
 def _command_in(path: str | None, command: str) -> _Stamp | None:
-    """Where a command is, and when it was last changed."""
+    """The path of a command, and the time of its last change."""
     found = shutil.which(command, path=path)
     return None if found is None else (found, Path(found).stat().st_mtime_ns)
 

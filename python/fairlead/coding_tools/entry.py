@@ -45,8 +45,8 @@ class Member(_Entry):
 
 
 class ToolFile(_Entry):
-    """A file that `setup` writes. `endpoint` is where the gateway's address stands in it, `oldMembers` what an older
-    way of configuring the tool left there, `secret` whether it holds the key itself.
+    """A file that `setup` writes. `endpoint` is the position of the gateway's address in it, `oldMembers` are
+    members from an older way of configuring the tool, `secret` says whether it holds the key itself.
     """
 
     path: RelativePath

@@ -11,7 +11,7 @@ from fairlead.coding_tools.entry import Member, ToolFile
 from fairlead.coding_tools.formats.change import Change, Place, Step
 
 MODEL_NAME: Final = re.compile(r"""[^\x00-\x20"'`\\%$\x7f]{1,300}""")
-"""Names that can stand in every format, in a JSON text within an environment variable too."""
+"""Names that are valid in every format, also in a JSON text within an environment variable."""
 
 _FIELD: Final = re.compile(r"%(url|key|model|each)%")
 
@@ -33,12 +33,12 @@ def changes_of(file: ToolFile, target: GatewayTarget) -> list[Change]:
 
 
 def endpoint_of(file: ToolFile, target: GatewayTarget) -> Place | None:
-    """Where the gateway's address stands in the file."""
+    """The position of the gateway's address in the file."""
     return None if file.endpoint is None else _place(file.endpoint, _values(target))
 
 
 def old_places(file: ToolFile, target: GatewayTarget) -> list[Place]:
-    """Where an older way of configuring the tool left something."""
+    """Members from an older way of configuring the tool."""
     return [_place(place, _values(target)) for place in file.old_members]
 
 

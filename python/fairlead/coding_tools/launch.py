@@ -1,7 +1,7 @@
 """Starting a tool pointed at the gateway, with nothing written into the user's home.
 
-Environment and arguments come from the tool's file. A tool that takes its configuration from a file alone gets a home
-of its own for as long as it runs. Exit code and signals are the child's.
+Environment and arguments come from the tool's file. A tool that reads its configuration only from a file gets a
+separate home while it runs. Exit code and signals are the child's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUS
 """Sent to this process alone."""
 
 _OF_THE_TERMINAL: Final = (signal.SIGINT, signal.SIGQUIT)
-"""What a terminal sends (Ctrl-C) the child gets as well as we do."""
+"""Signals of the terminal (Ctrl-C) reach the child and this process."""
 
 
 @dataclass(frozen=True, slots=True)

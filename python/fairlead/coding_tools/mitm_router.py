@@ -1,7 +1,7 @@
 """`/api/cli-tools/<tool>-mitm`: tools whose address cannot be set in their configuration.
 
-fairlead intercepts nothing: it makes no certificate, changes no host file and listens on no other port. Who brings such
-a tool's requests here does so by a proxy of their own, and the aliases say which models the tool's own names mean.
+fairlead intercepts nothing: it makes no certificate, changes no host file and listens on no other port. The
+operator can send such a tool's requests here with a proxy, and the aliases map the tool's model names.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ async def read(tool: ToolId, services: ServicesDep) -> MitmStatus:
     return _status(entry, aliases)
 
 
-@router.post("/{tool}-mitm/alias", summary="Set which models such a tool's names stand for")
+@router.post("/{tool}-mitm/alias", summary="Set the models behind such a tool's model names")
 async def set_aliases(tool: ToolId, wanted: ToolAliases, services: ServicesDep) -> MitmStatus:
-    """In place of those before. They can be asked for when this returns."""
+    """Replaces the earlier ones. They can be used when this returns."""
     entry = _found(tool)
 
     def store(con: Connection) -> dict[str, str]:

@@ -40,7 +40,7 @@ router = APIRouter(prefix="/api/cli-tools", tags=["coding tools"])
 MOST_MODELS = 500
 T = TypeVar("T")
 NO_KEY = "not-needed"
-"""What a tool sends that wants a key where the gateway asks for none."""
+"""The key that a tool sends if it requires one and the gateway does not."""
 
 ToolName = Annotated[ToolId, Query()]
 Wait = Annotated[
@@ -199,7 +199,7 @@ def _configurator(services: Services) -> Configurator:
 
 
 def _own_url(config: ControlConfig) -> str:
-    """Where tools on this machine reach the gateway."""
+    """The gateway's address for tools on this machine."""
     if config.service_public_base_url is not None:
         return config.service_public_base_url.rstrip("/")
     host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host  # noqa: S104

@@ -118,7 +118,7 @@ class _Page:
         return about(field, self._definitions, is_required=is_required).replace("|", "\\|")
 
     def _type(self, field: Schema) -> str:
-        """The type as in `type_words`, with a link to objects that have members of their own."""
+        """The type as in `type_words`, with a link to objects that have members."""
         for key in ("anyOf", "oneOf"):
             if key in field:
                 return " or ".join(self._type(each) for each in field[key])

@@ -89,7 +89,7 @@ def build(config: ControlConfig, *, owns_process: bool = False) -> FastAPI:
     start back.
     """
     app, loader = _app()
-    # A process of its own has relays, and knows how many where they are on its node.
+    # A process alone has relays, and knows how many if they are on its node.
     expected = config.workers if owns_process and config.role == "all" else 0
     workers = Workers(expected=expected)
     app.router.lifespan_context = partial(_lifespan, config, workers, loader, owns_process)
@@ -133,8 +133,8 @@ def _app() -> tuple[FastAPI, RouterLoader]:
 
 
 def _description() -> dict[str, Any]:
-    """The OpenAPI description, from an application of its own, so that the serving one is not blocked."""
-    from fairlead.control.openapi import openapi_document  # noqa: PLC0415 - only when it is asked for
+    """The OpenAPI description, from a separate application, so that the serving one is not blocked."""
+    from fairlead.control.openapi import openapi_document  # noqa: PLC0415 - only when it is needed
 
     return openapi_document(routed_app())
 

@@ -42,7 +42,7 @@ TIERS: Final = frozenset({"management", "session", "admin", "account", "public"}
 NOT_AUDITED: Final = re.compile(
     r"/dashboard/.*|/board|/api/board/.*|/api/tasks/.*|/api/v1/agents/tasks(?:/.*)?|/api/agent-skills/generate"
     r"|/api/guardrails/test|/api/providers/validate"
-    # What is done with an upload is in the log: its restore.
+    # The log contains the use of an upload: its restore.
     r"|/api/db-backups/uploads(?:/\{id\})?"
 )
 # Callers whose attempt is worth an entry though nothing was changed.
@@ -105,7 +105,7 @@ ROUTES: Final = _routes()
 
 
 class AuditTrail:
-    """Stands between the gate and the routes. Plain ASGI."""
+    """Middleware between the gate and the routes. Plain ASGI."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -192,7 +192,7 @@ async def _store_outcome(database: Database, record: AuditRecord, status: int) -
     """Stores how the request was answered: the entry of a change that wrote none itself, of a caller
     who was turned away, or the end of one that failed after its first write.
 
-    A failure is logged and not raised: the change has happened, and its caller is told so.
+    A failure is logged and not raised: the change has happened, and its caller was informed.
     """
     outcome: Outcome = "done" if status < 400 else "refused" if status < 500 else "failed"
     if outcome == "done" and record.is_stored:
@@ -240,7 +240,7 @@ def shown_body(body: bytes, content_type: str) -> str | None:
         try:
             document = orjson.loads(body)
         except orjson.JSONDecodeError:
-            return None  # refused by whoever reads it
+            return None  # refused by the reader
     else:
         return None
     with contextlib.suppress(

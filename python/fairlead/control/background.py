@@ -73,7 +73,7 @@ async def _keep_going(
             await run()
             owned.last_error = "ended"
             log.error("background task ended", task=owned.name)
-        except Exception as error:  # noqa: BLE001 - whatever ended it, it is told and started again
+        except Exception as error:  # noqa: BLE001 - whatever ended the task, it is reported and restarted
             owned.last_error = type(error).__name__
             log.error(
                 "background task failed",

@@ -22,7 +22,7 @@ RECONNECT_MAX_S: Final = 2.0
 
 
 class LocalNode:
-    """`fairlead.store.postgresql.nodes.LocalNode`: this control, as the others are told of it."""
+    """`fairlead.store.postgresql.nodes.LocalNode`: this control, as the others see it."""
 
     def __init__(
         self, services: Services, publisher: Publisher, workers: Workers, node: NodePart

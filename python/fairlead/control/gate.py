@@ -100,7 +100,7 @@ class Gate:
     ) -> None:
         self._app = app
         self._link_token = link_token.encode()
-        # Of relays on other machines.
+        # The relays on other machines.
         self._node_token = None if node_token is None else node_token.encode()
         self._workers = workers
 

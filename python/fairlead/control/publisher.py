@@ -66,7 +66,7 @@ class Publisher:
         """Returns when everything committed so far is in force: applied by every live worker, or offered one
         second ago.
 
-        `StorageUnavailable` when the snapshot could not be compiled or stored; the change stands, and is
+        Raises `StorageUnavailable` if the snapshot could not be compiled or stored; the change is kept, and is
         offered again soon.
         """
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -186,6 +186,6 @@ def _version_on_disk(path: Path) -> int:
     try:
         version = orjson.loads(path.read_bytes()).get("version", 0)
     except (OSError, ValueError, AttributeError):
-        # Missing or unreadable: the database's count stands, and the file is written again.
+        # Missing or unreadable: the database's count applies, and the file is written again.
         return 0
     return version if isinstance(version, int) else 0

@@ -1,7 +1,7 @@
-"""The nodes of relays without a control of their own: what they bring, and what is known of them.
+"""The nodes of relays without a local control: what they send, and what is known of them.
 
-A segment that is brought is stored in this node's spool under its name, and is from there on one of its own: the log of
-usage has each name once. One that the log has already was brought before, perhaps to another control.
+A received segment is stored in this node's spool under its name, and then treated like a local one: the log of
+usage has each name once. A segment that the log already has was sent before, perhaps to another control.
 """
 
 from __future__ import annotations
@@ -112,5 +112,5 @@ def _is_logged(con: Connection, name: str) -> bool:
 
 def _store(path: Path, data: bytes) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    # Of two that bring one file at once, each writes its own.
+    # If two nodes send one file at once, each writes a separate copy.
     write_whole(path, data, new=path.with_name(f"{path.name}.{secrets.token_hex(4)}.new"))

@@ -20,7 +20,7 @@ _lag: ContextVar[list[bool] | None] = ContextVar("snapshot_lag", default=None)
 
 
 def note_lag() -> None:
-    """Notes it for the answer to the request that is under way, if there is one."""
+    """Notes it for the answer to the current request, if there is one."""
     noted = _lag.get()
     if noted is not None and not noted:
         noted.append(True)

@@ -33,8 +33,8 @@ class TaskEntry:
     begins_with: str | None = None
     tables: tuple[str, ...] = ()
     once: bool = False
-    """Whether only one of several controls on one database may run it at a time: timers. What works on items runs
-    everywhere: each item is leased.
+    """Whether only one of several controls on one database may run it at a time: timers. Tasks that work on items
+    run everywhere, since each item is leased.
     """
     of_many: bool = False
     """Whether there is only work for it where several nodes may share one database."""
@@ -142,7 +142,7 @@ class TaskStarter:
             await task.run(self._services)
 
     async def _begin_of_work(self, imported: asyncio.Event, tables: tuple[str, ...]) -> None:
-        """Waits until there may be work. Other controls of the database store some without a word to this one."""
+        """Waits until there may be work. Other controls of the database store some without notifying this one."""
         while not imported.is_set() and not await self._has_rows(tables):
             within_s = None if self._services.peers is None or not tables else LOOK_EVERY_S
             with contextlib.suppress(TimeoutError):

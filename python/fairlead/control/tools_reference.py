@@ -15,10 +15,10 @@ HEAD = """# Tools
 
 <!-- Written by `make reference`. -->
 
-What programs can call at `/mcp/rpc` (with an OAuth access token) and at `/mcp` (with a session or a static token);
+Programs can call these tools at `/mcp/rpc` (with an OAuth access token) and at `/mcp` (with a session or a static token);
 [use the board](../how-to/use-the-board.md) shows how. Each tool has the schemas of its input and output in
-`tools/list`. Hints: *reads* changes nothing, *deletes* takes something away for good, *repeatable* changes nothing more
-when it is called again with the same input.
+`tools/list`. Hints: *reads* changes nothing, *deletes* removes something for good. A *repeatable* tool can be
+called again with the same input without a further change.
 """
 
 ABOUT_TASKS = """At `/mcp/tasks` only (with a session or a static token), and each as `POST /api/tasks/<tool>`: see

@@ -89,7 +89,7 @@ class Workers:
         """Records a request that this worker forwarded.
 
         The worker is live even if a restarted control has had no poll of it yet, so a change that it brings
-        waits for it. One that goes on so without a poll polls another control, which waits for it.
+        waits for it. A worker that continues without a poll polls another control, which waits for it.
         """
         self._forget_old()
         now = self._now()

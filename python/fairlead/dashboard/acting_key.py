@@ -1,7 +1,7 @@
 """Routes that know no caller but an API key, called for a key that the visitor manages.
 
-Files, batches and scraping belong to keys. Who manages the gateway gives keys out and takes them back, so
-they may act as any that is in force; the key's own rules hold for what is done so.
+Files, batches and scraping belong to keys. People who manage the gateway create and revoke keys, so they may
+act with any valid key; the key's rules apply to their actions.
 """
 
 from __future__ import annotations

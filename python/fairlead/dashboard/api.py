@@ -143,8 +143,9 @@ class Api:
     async def cached(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
         """The value that `read` makes of routes that depend on the state alone, read anew when the state has changed.
 
-        Where other controls change the state too it is read each time: of their changes this one hears a moment later.
-        Everybody with the same rights has the same: no part of it may be about who asks.
+        If other controls change the state too, it is read each time, because this control hears of their
+        changes a moment later. Everybody with the same rights gets the same copy: no part of it may depend on
+        the caller.
         """
         if services_of(self._request).peers is not None:
             return await read(self)

@@ -1,4 +1,4 @@
-"""Entries of the audit log as sentences; who did it, and when, has columns of its own."""
+"""Entries of the audit log as sentences; the actor and the time have separate columns."""
 
 from __future__ import annotations
 

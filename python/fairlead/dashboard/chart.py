@@ -1,6 +1,6 @@
 """Charts as geometry: columns and lines in a box of 100 by 100, which the template draws as SVG.
 
-Texts stand beside the picture as HTML, so that they keep their size at every width.
+Texts are HTML beside the picture, so that they keep their size at every width.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where the pointer finds a column, and what is said of it."""
+    """The area in which the pointer finds a column, and its description."""
 
     x: float
     width: float
@@ -64,7 +64,7 @@ class Chart:
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
     ticks: tuple[str, ...]
-    """Of the scale, from its top to its foot."""
+    """The lines of the scale, from its top to its bottom."""
     labels: tuple[str, ...]
     is_labelled: bool
     """Whether each column has its label."""
@@ -77,7 +77,7 @@ class Chart:
 def bars(
     title: str, labels: Sequence[str], series: Sequence[Series], show: Callable[[float | None], str]
 ) -> Chart:
-    """Columns whose pieces stand upon each other."""
+    """Columns with stacked pieces."""
     sums = [sum(each.values[at] or 0 for each in series) for at in range(len(labels))]
     top = _top(max(sums, default=0))
     width = 100 / max(len(labels), 1)

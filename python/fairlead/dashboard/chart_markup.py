@@ -1,8 +1,8 @@
 """The parts of a chart that have many pieces, as markup whose texts are escaped: columns, and the table of the same
 values.
 
-A template would ask for each number and escape it by itself, which for a month of eight series is most of what a page
-costs.
+A template would look up and escape each number separately, which for a month of eight series is most of the
+cost of a page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairlead.dashboard.chart import Column
 
 
 def draw_columns(columns: Sequence[Column]) -> str:
-    """Each column with its pieces, and what is said of it, in SVG."""
+    """Each column with its pieces and its description, in SVG."""
     pieces: list[str] = []
     for column in columns:
         tip = escape(column.tip)

@@ -1,4 +1,4 @@
-"""Where two texts of strangers part: what stands between the words that both begin and end with.
+"""The difference of two untrusted texts: the part between their common beginning and end.
 
 No finer comparison: one that finds several differences takes the square of the words or more, and both texts are of a
 stranger's choice.

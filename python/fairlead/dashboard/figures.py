@@ -1,4 +1,4 @@
-"""Figures as people read them. Each is told with its unit by the template or by itself."""
+"""Figures as people read them. The template or the figure itself adds the unit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def money(micros: float | None) -> str:
 
 
 def cost(row: Mapping[str, Any]) -> str:
-    """The cost of a request. What has no price has no cost that is known: that is a word and not zero."""
+    """The cost of a request. Without a price the cost is unknown: that is a word and not zero."""
     return sum_of(row["costUsdMicros"], is_unpriced=row["isUnpriced"])
 
 

@@ -1,4 +1,4 @@
-"""Fields of forms: how a value of the API stands in one, and what was typed as a value of the API."""
+"""Fields of forms: how a value of the API is shown in one, and how typed text becomes a value of the API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIGITS_MAX: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a body, by its JSON name; `unit` stands behind it, `hint` below it."""
+    """A field of a body, by its JSON name; `unit` is shown after it, `hint` below it."""
 
     name: str
     label: str
@@ -206,7 +206,7 @@ def _text(field: Field, value: Any) -> str:
 
 def _read(field: Field, typed: FormFields) -> Any:
     if field.kind == "prose":
-        # Browsers send line breaks of their own.
+        # Browsers use different line breaks.
         return typed.get(field.name, "").replace("\r\n", "\n")
     text = typed.get(field.name, "").strip()
     if field.kind == "switch":

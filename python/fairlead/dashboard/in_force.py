@@ -1,6 +1,7 @@
 """Fields of a form that count only where another field says so.
 
-What a person types is in force or refused with a sentence: a value that is stored and not enforced is worse than none.
+Typed values are in force or refused with a sentence: a value that is stored and not enforced is worse than
+none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The calls that a key is allowed, in words, and the rest of each of its limits."""
+"""The calls that a key is allowed, in words, and the remainder of each of its limits."""
 
 from __future__ import annotations
 

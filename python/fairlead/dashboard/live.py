@@ -55,7 +55,7 @@ class LivePages:
             self._locks.clear()
             self._events.clear()
         async with self._locks.setdefault(key, asyncio.Lock()):
-            # Of a time when nobody watched nothing is known.
+            # Nothing is known of a time without viewers.
             made_at, events = self._events.get(key, (-1, {}))
             if made_at == self.version:
                 return events
@@ -63,7 +63,7 @@ class LivePages:
             async with asyncio.timeout(DEADLINE_S):
                 parts = await make()
             events = {name: _event(name, html) for name, html in parts.items()}
-            # What could not be read is asked for again, though nothing changes.
+            # Failed reads are repeated, even if nothing changes.
             if events:
                 self._events[key] = (version, events)
             return events

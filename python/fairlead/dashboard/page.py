@@ -1,4 +1,4 @@
-"""A page of the console: where it stands, who may see it, what it shows and does."""
+"""A page of the console: its place, who may see it, its content and its forms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Visit:
-    """One request for a page: who asks, what for, and the API as they may use it."""
+    """One request for a page: the caller, the path, and the API with the caller's rights."""
 
     request: Request
     path: str
@@ -94,5 +94,5 @@ class Page:
 
     @property
     def address(self) -> str:
-        """Where its first segments lead."""
+        """The page of its first segments."""
         return f"/dashboard/{self.path}" if self.path else "/dashboard"

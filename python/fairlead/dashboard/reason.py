@@ -16,7 +16,7 @@ _OUTCOMES: Final = {
     "drained": "The gateway was shutting down.",
     "client_gone": "The caller closed the connection before the answer was complete.",
 }
-# Where a link leads.
+# The target of a link.
 _KEY, _CONNECTION, _HEALTH = "key", "connection", "health"
 
 

@@ -45,6 +45,6 @@ def revision_of(fields: FormFields) -> int:
 
 
 def fingerprint(*records: Any) -> str:
-    """A stamp of records that carry none of their own: it differs when one of them does."""
+    """A version for records without one: it differs when one of the records does."""
     text = orjson.dumps(records, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:32]

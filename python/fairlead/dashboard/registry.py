@@ -45,7 +45,7 @@ def navigation_has(address: str) -> bool:
 
 
 def find_page(path: str) -> tuple[Page, dict[str, str]] | None:
-    """The page at a path below `/dashboard`, and what stands in place of its names."""
+    """The page at a path below `/dashboard`, and the values of its names."""
     for page in all_pages():
         found = _pattern(page.path).fullmatch(path)
         if found is not None:

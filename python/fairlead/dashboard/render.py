@@ -60,7 +60,7 @@ templates.filters.update(
     draw_columns=draw_columns,
     draw_rows=draw_rows,
 )
-# Components are names of every template, so that a block can be drawn by itself too.
+# Components are names of every template, so that a block can be drawn separately too.
 for _file in ("icons.html", "parts.html", "key_choice.html"):
     _module = templates.get_template(_file).module
     templates.globals.update(

@@ -1,7 +1,7 @@
 """`/dashboard`: one route for every page of the console.
 
-A page without a session leads to the sign-in, and from there back to the page. Forms are answered by a
-redirection, so that a page can be loaded again; what is refused stands beside its field, with what was typed.
+A page without a session redirects to the sign-in, and from there back to the page. Forms are answered by a
+redirection, so that a page can be loaded again; an error is shown beside its field, with the typed text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Below = Annotated[str, Path(max_length=ADDRESS_MAX)]
 
 @router.get("/dashboard", response_class=HTMLResponse, summary="The console's first page")
 async def console(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
-    """As every page of the console; who does not manage the gateway is led to the board."""
+    """Like every page of the console, it redirects people who cannot manage the gateway to the board."""
     person = await _person(services, caller)
     if person is not None and not person.manages:
         return RedirectResponse("/board", 302, {"cache-control": "no-store"})
@@ -73,12 +73,12 @@ async def console_page(
 @router.post(
     "/dashboard/{path:path}",
     response_class=HTMLResponse,
-    summary="Do what a form of the console asks",
+    summary="Submit a form of the console",
 )
 async def console_form(
     request: Request, services: ServicesDep, caller: CallerDep, path: Below
 ) -> Response:
-    """Back to a page that shows what was made or changed."""
+    """Redirects to a page with the created or changed record."""
     person = await _person(services, caller)
     if person is None:
         return _sign_in(request)

@@ -1,8 +1,9 @@
 """`/api/me/groups`: what members do in their groups: see what is left, and see, make and change keys there.
 
-A `member` sees the group's keys and changes those that they made. An `admin` of a group changes every key in it and in
-the groups below it, and says who its members are. What a group sets is set by operators alone, and so are the fields
-of a key that would widen what the gateway allows. A group that the caller is not in does not exist for them.
+A `member` sees the group's keys and changes keys that they made. An `admin` of a group changes every key in it
+and in the groups below it, and manages its members. Only operators change the settings of a group, and the
+fields of a key that would widen the gateway's permissions. A group of which the caller is not a member answers
+404.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class MyGroups(Wire):
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """The person who asks, and their role in the group that they ask about."""
+    """The caller, and their role in the group of the request."""
 
     user_id: str
     group_id: str
@@ -86,7 +87,7 @@ class _Standing:
 
 
 def _user_id(con: Connection, caller: Caller) -> str:
-    """The person who asks; the local command line acts for the owner."""
+    """The caller; the local command line acts for the owner."""
     if caller.principal.kind == "local":
         owner = find_owner_person(con)
         if owner is None:
@@ -165,7 +166,7 @@ async def keys(
 @router.post(
     "/{group_id}/keys",
     status_code=201,
-    summary="Make a key in one's group; its text is in this answer only",
+    summary="Make a key in one's group; its text is shown only in this answer",
 )
 async def create_key(
     group_id: str, new: NewKey, services: ServicesDep, caller: CallerDep

@@ -89,7 +89,7 @@ async def read(group_id: str, services: ServicesDep) -> GroupView:
     return await services.state.read(lambda con: _view(con, found_group(con, group_id)))
 
 
-@router.patch("/{group_id}", summary="Change a group; fields that are not sent stay")
+@router.patch("/{group_id}", summary="Change a group; other fields keep their value")
 async def change(group_id: str, change: GroupChange, services: ServicesDep) -> GroupView:
     """The change is in force when this returns. Money that its keys spent before it got another parent stays with the
     parent that they spent it under.
@@ -112,7 +112,7 @@ async def change(group_id: str, change: GroupChange, services: ServicesDep) -> G
 
 @router.delete("/{group_id}", summary="Delete a group that holds no other")
 async def delete(group_id: str, services: ServicesDep, move_keys_to: MoveKeysTo = None) -> Success:
-    """Refused while groups are below it, and while keys are in it unless `moveKeysTo` says where they go."""
+    """Refused while it has groups below it, and while it has keys, unless `moveKeysTo` names their new group."""
 
     def delete_row(con: Connection) -> None:
         group = found_group(con, group_id)

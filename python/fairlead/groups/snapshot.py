@@ -25,8 +25,8 @@ _PLAIN = (
 
 
 def compile_groups(con: Connection) -> list[dict[str, Any]]:
-    """Every group in the snapshot's form. Those that are switched off are included, so that callers are told
-    why they are refused.
+    """Every group in the snapshot's form. Inactive groups are included, so that callers get the reason for a
+    refusal.
     """
     return [_compiled(group) for group in list_groups(con)]
 

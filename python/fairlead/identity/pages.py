@@ -74,7 +74,7 @@ class SetUp(Wire):
 
 @router.get("/", response_class=HTMLResponse, summary="The way in")
 async def root(attempt: AttemptDep, oidc_error: SHORT = None) -> Response:
-    """To the page that is next: set-up, sign-in, or the console, which leads who does not manage to the board."""
+    """Redirects to set-up, sign-in, or the console, which redirects people who cannot manage to the board."""
     if oidc_error is not None:
         return _redirect(f"/login?{urlencode({'oidc_error': oidc_error})}")
     if attempt.caller.principal.kind == "session":

@@ -56,7 +56,9 @@ async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -
     )
 
 
-@router.post("", status_code=201, summary="Make a static token; its text is in this answer only")
+@router.post(
+    "", status_code=201, summary="Make a static token; its text is shown only in this answer"
+)
 async def create(
     attempt: AttemptDep, response: Response, body: NewStaticToken | None = None
 ) -> CreatedStaticToken:

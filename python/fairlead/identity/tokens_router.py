@@ -69,7 +69,9 @@ async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -
 
 
 @router.post(
-    "", status_code=201, summary="Make a management access token; its text is in this answer only"
+    "",
+    status_code=201,
+    summary="Make a management access token; its text is shown only in this answer",
 )
 async def create(body: NewToken, attempt: AttemptDep, response: Response) -> CreatedToken:
     """Only its hash is kept."""

@@ -110,7 +110,7 @@ async def create(body: NewUser, attempt: AttemptDep) -> UserView:
     return _view(user)
 
 
-@router.patch("/{user_id}", summary="Change a user; fields that are not sent stay")
+@router.patch("/{user_id}", summary="Change a user; other fields keep their value")
 async def change(user_id: str, body: UserChange, attempt: AttemptDep) -> UserView:
     """A user who is switched off or loses a role loses their sessions' power at once."""
     await _confirm(attempt, body.current_password)

@@ -1,9 +1,9 @@
 """One message over HTTP: what each request to an endpoint is answered.
 
-The order is that of the checks: origin, credential, method, media types, message. What is refused
-before a message was read has no body. There are no sessions, no streams that wait for news and no
-events to catch up with, so a GET is refused and an answer is one JSON text, or the one event of a
-stream for clients that take nothing else.
+The order is that of the checks: origin, credential, method, media types, message. A request that is refused
+before its message was read has no body. There are no sessions, no streams that wait for news and no events to
+catch up with, so a GET is refused and an answer is one JSON text, or the one event of a stream for clients that
+accept only streams.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from fairlead.mcp.message import (
 HANDSHAKE = ("2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS = "2026-07-28"
 SUPPORTED = (*HANDSHAKE, STATELESS)
-# What a request without the header is in.
+# The revision of a request without the header.
 ASSUMED = "2025-03-26"
 
 VERSION_HEADER = "mcp-protocol-version"
@@ -37,7 +37,7 @@ META_VERSION = f"{_META}protocolVersion"
 META_CAPABILITIES = f"{_META}clientCapabilities"
 META_SERVER = f"{_META}serverInfo"
 
-# Whose target a request's header repeats, and under which parameter it stands.
+# The method whose target a request's header repeats, and the parameter of that target.
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 

@@ -147,7 +147,7 @@ class ToolFailed(Exception):
         return {"code": CODES[self.error.status], "message": self.error.message, "details": details}
 
 
-# What a failed call is called by, in the words of the tool endpoints.
+# The name of a failed call's error, as in the tool endpoints.
 CODES = {
     400: "VALIDATION_ERROR",
     401: "AUTH_REQUIRED",
@@ -195,7 +195,7 @@ def bad_input(error: ValidationError) -> FairleadError:
 
 
 def make_cursor(offset: int) -> str:
-    """Where a list goes on; opaque to clients."""
+    """The position of the next page; opaque to clients."""
     return base64.urlsafe_b64encode(f"o{offset}".encode()).decode().rstrip("=")
 
 

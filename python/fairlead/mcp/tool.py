@@ -29,9 +29,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Tool(Generic[Input]):
-    """One tool. `reads` says that it changes nothing, `destroys` that what it takes away is gone,
-    `repeats` that a second call with the same input changes nothing more. `needs_manage`: it is
-    there only for people who manage the gateway.
+    """One tool. `reads` says that it changes nothing, `destroys` that it deletes for good, `repeats` that a second
+    call with the same input changes nothing. `needs_manage`: only people who manage the gateway can use it.
     """
 
     name: str

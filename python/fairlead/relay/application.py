@@ -37,7 +37,7 @@ class Relay:
     def __init__(self, config: bytes) -> None:
         self._config = config
         self._flights: dict[int, InFlightRequest | InFlightSocket] = {}
-        # A stop was announced: callers are told to come back over another connection.
+        # A stop was announced: callers are asked to reconnect over another connection.
         self._is_leaving = False
         self._drained_at_s: float | None = None
 

@@ -75,15 +75,15 @@ class InFlightRequest:
             self.waiter.set_result(None)
 
     def end(self) -> None:
-        """Ends the request from outside; its task unwinds by itself."""
+        """Ends the request from outside; its task unwinds."""
         if self.task is not None:
             self.task.cancel()
 
     async def skip_body(self, headers: list[tuple[bytes, bytes]]) -> bool:
         """Passes over a body that nobody reads. `False`: it is not all gone, so nothing can follow on the connection.
 
-        A server that finds out by itself what is left of the body may do so after the head of the answer has gone,
-        which then promises a connection that it ends.
+        A server that notices an unread body itself may do so after the head of the answer has gone, which then
+        promises a connection that it ends.
         """
         announced = dict(headers)
         length = announced.get(b"content-length")

@@ -8,7 +8,7 @@ import contextlib
 from fairlead._core import SEND_PATIENCE_S, Exchange, Socket
 from fairlead.relay.in_flight import Message, Receive, Send
 
-# Seconds of silence, with no call under way, after which a caller counts as gone.
+# Seconds of silence, with no call in progress, after which a caller counts as gone.
 IDLE_S = 600.0
 GOING_AWAY = 1001
 PROTOCOL_ERROR = 1002
@@ -36,7 +36,7 @@ class InFlightSocket:
             self._waiter.set_result(None)
 
     def end(self) -> None:
-        """Ends the connection from outside; its task unwinds by itself."""
+        """Ends the connection from outside; its task unwinds."""
         if self._task is not None:
             self._task.cancel()
 
@@ -77,8 +77,8 @@ class InFlightSocket:
                 if close is not None:
                     await self._close(hearing, *close)
                     return
-            # granian says of a caller that breaks the protocol what it says of one that closed or left. To those
-            # it sends nothing more.
+            # granian reports a caller that violates the protocol like one that closed or left. Nothing else is sent to
+            # either.
             with contextlib.suppress(OSError, RuntimeError):
                 await self._close(hearing, PROTOCOL_ERROR, "")
         except asyncio.CancelledError:

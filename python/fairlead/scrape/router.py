@@ -57,7 +57,7 @@ async def scrape_async(
     response_model=dict[str, Any],
 )
 async def scrape_job(job_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
-    """`status` is pending, processing, completed or failed; `result` is there when it is completed."""
+    """`status` is pending, processing, completed or failed; a completed scrape has `result`."""
 
     def read_job(con: Connection) -> dict[str, Any]:
         job = find_job(con, job_id, "scrape", owner)

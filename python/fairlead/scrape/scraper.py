@@ -54,7 +54,7 @@ class ScrapeResult:
 
 
 class Scraper:
-    """Fetches pages politely, reads them in processes of their own, keeps a cache in the state database."""
+    """Fetches pages politely, parses them in separate processes, keeps a cache in the state database."""
 
     def __init__(self, services: Services) -> None:
         self.services = services

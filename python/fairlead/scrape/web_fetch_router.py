@@ -1,4 +1,4 @@
-"""`POST /v1/web/fetch`: a page of the web for whoever calls models, read as the scraping API reads pages."""
+"""`POST /v1/web/fetch`: a web page for callers of models, read as in the scraping API."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class WebFetch(BaseModel):
 
 @router.post("/v1/web/fetch", summary="Fetch a page of the web")
 async def fetch(ask: WebFetch, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """The page as `content` (markdown, HTML), `links` or `screenshot` (a data URL). Pages that `depth` asks for
-    stand in `pages`; one that was not read has an `error`. Private addresses, robots.txt, the pause between
-    requests to a host and the limits of calls hold as for the scraping API.
+    """The page as `content` (markdown, HTML), `links` or `screenshot` (a data URL). Pages for `depth` are in
+    `pages`; a page that could not be read has an `error`. The rules of the scraping API apply: private
+    addresses, robots.txt, the delay between requests to a host, limits of calls.
     """
     scraper = scraper_of(services)
     options = _options(ask)

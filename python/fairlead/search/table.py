@@ -28,7 +28,7 @@ class SearchProvider:
     is_active: bool
     created_at_ms: int
     per_query: int | None = None
-    """What a search costs, micro-dollars; None: nothing."""
+    """The price of a search in micro-dollars; None: free."""
 
 
 _PROVIDERS: Final = Table("search_providers", SearchProvider)

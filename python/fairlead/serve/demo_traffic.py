@@ -66,7 +66,7 @@ COMBO_MODELS: Final = ("demo-east/small", "demo-west/mini", "demo-spare/flash")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a made-up provider is: its node and its connection."""
+    """The node and the connection of a made-up provider."""
 
     node_id: str
     connection_id: str

@@ -1,4 +1,4 @@
-"""The token issuer in a process of its own: one event loop, two listeners, `issuer.duckdb`."""
+"""The token issuer in a separate process: one event loop, two listeners, `issuer.duckdb`."""
 
 from __future__ import annotations
 

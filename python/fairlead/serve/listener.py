@@ -38,7 +38,7 @@ def serve_listener() -> None:
 
 
 def _wait(seconds: float) -> None:
-    """Waits, and ends the process at once where it is told again to stop."""
+    """Waits, and ends the process at once at a second signal."""
     again = signal.sigtimedwait(_SIGNALS - {signal.SIGHUP}, seconds)
     if again is not None:
         os._exit(128 + again.si_signo)

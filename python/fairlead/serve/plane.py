@@ -27,8 +27,8 @@ CONTROL: Final = "fairlead.control.app:create"
 ACP: Final = "fairlead.coding_tools.acp.application:create"
 
 _BACKLOG: Final = 2048
-# structlog and httpx import these where they are installed, for traces in colour and a command of their own:
-# 100 modules that nothing here uses.
+# If installed, structlog and httpx import these for coloured traces and a command line: 100 modules that nothing here
+# uses.
 _NOT_FOR_CONTROL: Final = ("rich", "pygments")
 CONTROL_NICENESS: Final = 10
 _STREAMS_ABOVE_OURS: Final = 2000
@@ -132,7 +132,7 @@ class OneProcess(MPServer):
 
 
 def _run(server: OneProcess) -> None:
-    # Until the worker has set handlers of its own, a signal ends the process. SIGHUP would end it without a drain.
+    # Until the worker has set its handlers, a signal ends the process. SIGHUP would end it without a drain.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -140,7 +140,7 @@ def _run(server: OneProcess) -> None:
         code = 0
     except SystemExit as exit_:
         code = exit_.code if isinstance(exit_.code, int) else 1
-    except Exception:  # noqa: BLE001 - shown, and told by the exit code
+    except Exception:  # noqa: BLE001 - shown, and reported by the exit code
         traceback.print_exc()
         code = 1
     # Threads of Rust may still be about to call Python: the interpreter is not taken down under them.

@@ -1,9 +1,10 @@
 """The door of a control for relays of other machines: who may connect, before anything is known of a caller.
 
-A connection waits outside until its first request is there, for `FIRST_REQUEST_S` at most with its TLS handshake. A
-connection that waits takes no place of the relays, and each address has a share. Where too many wait, the oldest is
-ended, so that a caller that speaks at once gets in. A first request with the node token takes a place of the relays.
-Any other is passed on too, since control answers it 403, but in a small room of its own.
+A connection waits outside until its first request is there, for `FIRST_REQUEST_S` at most with its TLS
+handshake. A waiting connection takes no slot of the relays, and each address has a share. If too many wait, the
+oldest is closed, so that a caller that sends at once gets in. A first request with the node token takes a slot
+of the relays. Any other is forwarded too, since control answers it 403, but over a small number of separate
+slots.
 """
 
 from __future__ import annotations

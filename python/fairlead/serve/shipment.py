@@ -88,7 +88,7 @@ class Shipment:
 
     def _round(self) -> bool:
         """One round; whether there is nothing to do at once. Blocking."""
-        # A round whose task was cancelled goes on in its thread, over the same connection.
+        # A round whose task was cancelled continues in its thread, over the same connection.
         with self._one_at_a_time:
             return self._round_alone()
 

@@ -16,7 +16,7 @@ from fairlead.vectors import vector_files
 
 
 def start(settings: ServeSettings) -> NoReturn:
-    """Runs an instance in this process until it is told to stop. `Refusal` says what stands in the way."""
+    """Runs an instance in this process until it is stopped. `Refusal` gives the obstacle."""
     # Without a database there is no stored password; with one, it is known only when it was read.
     has_file = (settings.data_dir / "state.duckdb").exists()
     settings.check(

@@ -45,7 +45,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def serve(instance: Instance) -> int:
-    """Runs an instance until it is told to stop; the exit code. Raises `Refusal` and `StartFailed`."""
+    """Runs an instance until it is stopped; the exit code. Raises `Refusal` and `StartFailed`."""
     with (
         DataDirectory(Path(instance.data_dir)) as directory,
         ClaimedPort(instance.host, instance.port) as port,
@@ -181,7 +181,7 @@ class _Supervisor:
         return self._address.reachable
 
     async def _prepare(self) -> StoreStatus:
-        """Verifies and creates the data files in a process of its own."""
+        """Verifies and creates the data files in a separate process."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -257,7 +257,7 @@ def main(arguments: list[str]) -> int:
         print(f"fairlead: {opened(failure.sentence)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever was to read that the instance is ready has gone.
+        # The reader of the ready line has gone.
         sys.stderr.close()
         return 1
 

@@ -1,9 +1,9 @@
 """Connections between relays and controls of different machines.
 
-A relay worker speaks HTTP to a Unix socket, and control listens on one: on one machine it is the same socket. With
-roles apart, a process of the relay's node listens on the worker's socket and passes each connection's bytes over TLS to
-a control; a process of control's node takes them there and passes them to control's socket. What crosses is one
-protocol, and each request has the node token, which control compares. A worker need not know where control is.
+A relay worker uses HTTP over a Unix socket, and control listens on one: on one machine it is the same socket.
+With separate roles, a process of the relay's node listens on the worker's socket and forwards each connection's
+bytes over TLS to a control; a process of control's node forwards them to control's socket. Only one protocol is
+used, and each request has the node token, which control compares. A worker need not know where control is.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ async def _until_idle(activity: _Activity) -> None:
 
 
 def to_socket(path: Path) -> Dial:
-    """Dials control's Unix socket, on its own machine."""
+    """Dials control's Unix socket, on the same machine."""
 
     async def dial() -> Upstream | None:
         try:

@@ -62,7 +62,7 @@ async def _at_relay(document: dict[str, Any], socket: Path) -> None:
     await asyncio.wait({shipping, stopping}, return_when=asyncio.FIRST_COMPLETED)
     server.close()
     if not stopping.done():
-        # It never ends by itself: with its defect told, the process ends, and the supervisor starts it anew.
+        # It never ends normally: its defect is reported, the process ends, and the supervisor restarts it.
         await shipping
     shipping.cancel()
     await asyncio.gather(shipping, return_exceptions=True)

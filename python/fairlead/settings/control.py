@@ -18,6 +18,6 @@ class ControlConfig(ServeFields):
     # Printed where the gateway was started; asked of whoever sets it up from another machine.
     setup_token: SecretStr | None = None
     tracing: Batching | None = None
-    # Where coding tools are started for the relay, and what it shows there.
+    # The process that starts coding tools for the relay, and its token.
     acp_url: str | None = None
     acp_token: SecretStr | None = None

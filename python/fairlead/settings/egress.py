@@ -1,4 +1,4 @@
-"""Where the gateway may fetch from and deliver to."""
+"""The networks that the gateway may fetch from and deliver to."""
 
 from __future__ import annotations
 

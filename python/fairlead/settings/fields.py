@@ -45,7 +45,7 @@ class ServeFields(
 
     @property
     def relay_own_url(self) -> str:
-        """Where this instance's relay listens, from this machine."""
+        """The address of this instance's relay, from this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(self.host, self.host)  # noqa: S104
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"
@@ -53,7 +53,7 @@ class ServeFields(
 
     @property
     def issuer_own_url(self) -> str:
-        """Where callers reach the issuer that this process runs."""
+        """The callers' address of the issuer in this process."""
         if self.issuer_public_url is not None:
             return self.issuer_public_url
         host = f"[{self.issuer_host}]" if ":" in self.issuer_host else self.issuer_host

@@ -1,4 +1,4 @@
-"""Where the contents of files are kept: uploads, inputs and outputs of batches, kept bodies, backups."""
+"""The store for the contents of files: uploads, inputs and outputs of batches, captured bodies, backups."""
 
 from __future__ import annotations
 
@@ -110,5 +110,5 @@ class FileFields(SettingsGroup):
 
     @property
     def files_place(self) -> Path | BucketPlace | None:
-        """Where contents are kept; None for the data directory."""
+        """The store of contents; None for the data directory."""
         return None if self.files_url is None else read_files_url(self.files_url)

@@ -10,7 +10,7 @@ from fairlead.settings.group import AbsolutePath, SettingsGroup
 
 
 class InstanceFields(SettingsGroup):
-    """Where data is kept, and how freely the gateway may be started."""
+    """The data directory, and the checks at the start."""
 
     data_dir: AbsolutePath = Field(
         Path("~/.fairlead"), description="The directory for all stored data."

@@ -8,7 +8,7 @@ from fairlead.settings.group import OptionalSecret, OptionalServiceAddress, Sett
 
 
 class IssuerFields(SettingsGroup):
-    """Where it listens, and where it is reached."""
+    """The address on which it listens, and its public address."""
 
     issuer_enabled: bool = Field(
         False,

@@ -1,4 +1,4 @@
-"""Where the gateway listens, and with what."""
+"""The address of the gateway's listener, and its certificate."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ StoreUrl = Annotated[OptionalSecret, AfterValidator(_checked)]
 
 
 class SharedStoreFields(SettingsGroup):
-    """Where limits are held together, and what holds without it."""
+    """The store for shared limits, and the behaviour without it."""
 
     shared_url: StoreUrl = Field(
         None,

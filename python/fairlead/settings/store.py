@@ -1,4 +1,4 @@
-"""Where control's state is kept."""
+"""The store of control's state."""
 
 from __future__ import annotations
 

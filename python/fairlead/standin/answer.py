@@ -16,7 +16,7 @@ from fairlead.standin.knobs import Knobs
 CREATED_S: Final = 1_767_225_600
 """Time of every answer: 2026-01-01. A clock would make two equal requests differ."""
 THOUGHT: Final = "The stand-in thinks before it speaks."
-"""The text of every thought."""
+"""The text of all reasoning."""
 _QUOTED_CHARS: Final = 400
 _ARGUMENT_CHARS: Final = 24
 _ORDERED_CALL: Final = re.compile(r"<call>(.*?)</call>", re.DOTALL)

@@ -66,7 +66,7 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def thinks(body: dict[str, Any]) -> bool:
-    """Whether the request asks for thoughts."""
+    """Whether the request asks for reasoning."""
     config = body.get("generationConfig") or {}
     thinking = config.get("thinkingConfig") or config.get("thinking_config") or {}
     return True in (thinking.get("includeThoughts"), thinking.get("include_thoughts"))

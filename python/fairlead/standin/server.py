@@ -1,9 +1,8 @@
 """The stand-in's HTTP server on Robyn.
 
-Robyn reads the command line, takes its address from the environment before its arguments, asks on
-standard input for another port when the one it was given is busy, serves `/docs` unasked, limits
-bodies to 1 MB and goes on running after SIGTERM. `framework` and `serve` answer each of these; one
-process serves one stand-in, once.
+Robyn reads the command line, takes its address from the environment before its arguments, asks on standard
+input for another port when its port is busy, serves `/docs` unasked, limits bodies to 1 MB and continues after
+SIGTERM. `framework` and `serve` handle each of these; one process serves one stand-in, once.
 """
 
 import asyncio

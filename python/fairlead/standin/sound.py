@@ -1,7 +1,7 @@
 """`/v1/audio/*`: speech as one tone for each word, and its transcription.
 
-The recording carries its text in a chunk of its own, as players allow, so that what was spoken can
-be transcribed again. Every recording is WAV, whatever format was asked for, except `pcm`.
+The recording carries its text in a separate chunk, as players allow, so that it can be transcribed again. Every
+recording is WAV, whatever format was requested, except `pcm`.
 """
 
 import hashlib

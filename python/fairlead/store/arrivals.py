@@ -1,4 +1,4 @@
-"""Tells who waits that settled requests have arrived in the usage database."""
+"""Notifies waiting tasks that settled requests have arrived in the usage database."""
 
 from __future__ import annotations
 

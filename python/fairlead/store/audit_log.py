@@ -36,7 +36,7 @@ _ACTOR_NAMES: Final = {
 
 @dataclass(slots=True)
 class AuditRecord:
-    """A request that may change something: who asks, for what, with which members.
+    """A request that may change something: its caller, its path, its members.
 
     `sent` and `before` are JSON text with secrets masked, or None: the body, and the thing as it
     was shown before the change. `is_stored` says that the entry is in the log.

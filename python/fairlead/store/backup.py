@@ -1,11 +1,11 @@
 """Backup and restore of the state database.
 
-A backup is taken within one read, so it is consistent while writes go on. A restore is one transaction of the
-writer: every table becomes as it was in the copy, or nothing changes.
+A backup is taken within one read, so it is consistent while writes continue. A restore is one transaction of
+the writer: every table becomes as it was in the copy, or nothing changes.
 
-`python -m fairlead.store.backup state|usage <file>` verifies a backup in a process of its own, because a damaged file
-can crash the process that opens it. It migrates the file to this version's schema, reads it to the end, prints one
-JSON line with its row counts and exits 0, or prints one sentence to stderr and exits 2.
+`python -m fairlead.store.backup state|usage <file>` verifies a backup in a separate process, because a damaged
+file can crash the process that opens it. It migrates the file to this version's schema, reads it to the end,
+prints one JSON line with its row counts and exits 0, or prints one sentence to stderr and exits 2.
 """
 
 from __future__ import annotations

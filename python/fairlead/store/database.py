@@ -163,7 +163,7 @@ class Database:
                 raise
             self._read_fault = self._named(error)
             if fault is not Fault.UNAVAILABLE:
-                # What is damaged or closed for good is not over with a read that meets another part of it.
+                # A damaged or closed database is not repaired by a read of another part.
                 self._write_fault = self._read_fault
             raise self._unavailable(error, fault) from error
         finally:
@@ -210,7 +210,7 @@ class Database:
     def _write_group(self, group: list[_Job]) -> None:
         try:
             results = self._transact(group)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the job
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller of the job
             if len(group) == 1:
                 group[0].done.set_exception(error)
                 return

@@ -1,4 +1,4 @@
-"""Where a `Database` keeps its rows, as its writer and readers see it."""
+"""The place of a `Database`'s rows, as its writer and readers see it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Fault(Enum):
     DAMAGED = "damaged"
     """The store must not be written to any more."""
     FATAL = "fatal"
-    """The store answers nothing more in this process."""
+    """The store answers no more in this process."""
 
 
 class Engine(Protocol):

@@ -27,7 +27,7 @@ from fairlead.threads import CONTROL_THREADS
 T = TypeVar("T")
 
 MEMORY_LIMIT = "512MB"
-# What a statement may write to disk beyond that; DuckDB's default is nine tenths of the disk.
+# The bytes that a statement may write to disk beyond that; DuckDB's default is nine tenths of the disk.
 SPILL_LIMIT = "4GB"
 # The size of the log at which it is checkpointed. A checkpoint rewrites partly filled blocks, so a small log
 # makes a busy file do needless work; reading 64 MB back after a crash takes well under a second.
@@ -50,7 +50,7 @@ def is_file(con: Connection) -> bool:
 def file_of(con: Connection) -> FileConnection:
     """The connection to a file, for statements that only DuckDB has."""
     if isinstance(con, FileTransaction):
-        # What runs past it may change any table.
+        # A statement that bypasses it may change any table.
         con.forget()
         return con.raw
     if not isinstance(con, FileConnection):
@@ -175,7 +175,7 @@ def _connect(path: Path) -> FileConnection:
 
 
 def _config(path: Path) -> dict[str, str | bool | int | float | list[str]]:
-    # DuckDB must not fetch or load extensions on its own; spill files go to the data directory.
+    # DuckDB must not fetch or load extensions; spill files go to the data directory.
     return {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",

@@ -30,7 +30,7 @@ ROWS_MAX: Final = 500
 _TARGET: Final = re.compile(
     r"\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|UPDATE|DELETE\s+FROM)\s+(\w+)(?![\w.])", re.IGNORECASE
 )
-# What is decided by something else than rows, or by those of another file.
+# Reads that depend on more than rows, or on rows of another file.
 _VARYING: Final = re.compile(
     r"\b(?:now|today|random|nextval|currval|\w*uuid\w*|current_\w+|duckdb_\w+|information_schema|\w+\.\w+\.\w+)\b",
     re.IGNORECASE,

@@ -1,4 +1,4 @@
-"""Being told by the kernel that something in a folder has changed (inotify, on Linux)."""
+"""Notifications of the kernel about changes in a folder (inotify, on Linux)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FolderWatch:
         os.close(self._handle)
 
     def _read(self) -> None:
-        # That there are events is all there is to know: the folder is read by whoever waits.
+        # The events have no content: the waiting task reads the folder.
         with contextlib.suppress(BlockingIOError):
             os.read(self._handle, _EVENTS_BYTES)
         self.changed.set()

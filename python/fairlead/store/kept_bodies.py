@@ -19,7 +19,7 @@ from typing import Final
 
 HOUR_MS: Final = 3_600_000
 FOLDER: Final = "bodies"
-# Parts of files that no worker goes on with.
+# Unfinished files without a worker.
 LEFT_AFTER_S: Final = 3600.0
 
 _NAME: Final = re.compile(r"([0-9]{13})_([A-Za-z0-9]+_[A-Za-z0-9]+)_(-|[A-Za-z0-9-]{1,64})\.body")
@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"([0-9]{13})_([A-Za-z0-9]+_[A-Za-z0-9]+)_(-|[A-Za-z0-
 
 @dataclass(frozen=True, slots=True)
 class BodyName:
-    """Whose bodies they are; `ts_ms` is when the request was admitted (UTC milliseconds)."""
+    """The request of the bodies; `ts_ms` is when it was admitted (UTC milliseconds)."""
 
     ts_ms: int
     request_id: str
@@ -45,7 +45,7 @@ class BodyName:
 
     @property
     def path(self) -> str:
-        """Where control keeps it: below the data directory, or in the store of files."""
+        """The name under which control stores it: below the data directory, or in the store of files."""
         return f"{FOLDER}/{self.hour}/{self.file}"
 
 
@@ -67,12 +67,12 @@ class KeptBodies:
 
     @property
     def spool(self) -> Path:
-        """Where relay workers write."""
+        """The folder for relay workers."""
         return spool_of(self.data_dir)
 
     @property
     def folder(self) -> Path:
-        """Where control keeps them."""
+        """The folder for control."""
         return self.data_dir / FOLDER
 
     def find(self, name: BodyName) -> bytes | None:
@@ -177,7 +177,7 @@ class KeptBodies:
 
 
 def spool_of(data_dir: Path) -> Path:
-    """Where the relay workers of a data directory write."""
+    """The folder in which the relay workers of a data directory write."""
     return data_dir / "spool" / FOLDER
 
 

@@ -1,4 +1,4 @@
-"""Work that ends with its key: whoever works on behalf of keys is told soon after one is no longer in force."""
+"""Ends work with its key: workers on behalf of keys are notified soon after a key is no longer in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails that are to be sent: queued in the transaction of what they tell of; `fairlead.gateway.mail` sends them.
+"""Queued mails, in the transaction of the event that they report; `fairlead.gateway.mail` sends them.
 
 The queue is a table, so what was queued is sent after a restart too. It is bounded: what does not fit is stored
 as failed, so that somebody sees that it was not sent.
@@ -17,7 +17,7 @@ PENDING_MAX: Final = 1000
 DELIVERY_WINDOW_MS: Final = 24 * 3_600_000
 QUEUE_FULL: Final = "queue_full"
 
-# What people may be told of by mail.
+# The events that mails can report.
 MAIL_EVENTS: Final = ("budget.reached", "budget.forecast")
 
 
@@ -32,7 +32,7 @@ class Mail:
 
 
 def wants_mail(con: Connection, *events: str) -> bool:
-    """Whether a mail server is set that is told of one of these events."""
+    """Whether a mail server is set for one of these events."""
     row = con.execute("SELECT events FROM mail_server").fetchone()
     return row is not None and not set(events).isdisjoint(row[0])
 

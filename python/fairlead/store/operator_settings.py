@@ -408,7 +408,7 @@ SECURITY_SETTINGS = frozenset(
     }
 )
 
-# What only people change; the route table names the same fields (`rust/core/src/routes/people.rs`).
+# Fields that only people change; the route table names the same fields (`rust/core/src/routes/people.rs`).
 PEOPLES_SETTINGS = SECURITY_SETTINGS | {
     name for name in OperatorSettings.model_fields if name.startswith("capture_bodies")
 }

@@ -1,8 +1,8 @@
 """Storage quotas: one account per owner and place, and one for all owners.
 
-Whoever stores something for a key claims its bytes first, in the same transaction. Deletions are not subtracted
-one by one: an account that seems full is recounted from the rows, and every account is recounted each minute.
-So no deletion can be forgotten, and a claim changes a single row.
+Code that stores something for a key claims its bytes first, in the same transaction. Deletions are not
+subtracted one by one: an account that seems full is recounted from the rows, and every account is recounted
+each minute. So no deletion can be forgotten, and a claim changes a single row.
 
     claim_bytes(con, DATABASE, owner, len(document))
 
@@ -107,7 +107,7 @@ def add_bytes(con: Connection, place: Place, sizes: Mapping[str, int]) -> None:
     """Counts bytes that are stored for owners whatever their limits say, in the writer."""
     sums = [(owner.removeprefix("key:"), size) for owner, size in sizes.items()]
     for account, size in [*sums, (_EVERYBODY, sum(sizes.values()))]:
-        # An account without a row is counted from the rows of the table when it is asked for.
+        # An account without a row is counted from the rows of the table when it is needed.
         con.execute(
             "UPDATE owner_bytes SET bytes = bytes + ? WHERE place = ? AND owner = ?",
             [size, place.name, account],

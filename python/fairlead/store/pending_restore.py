@@ -1,8 +1,8 @@
 """The second half of a restore of everything: usage and files are put in place before control opens them.
 
-The state is restored in one transaction, which also notes the id of the restore. What belongs with it lies
-checked in `restore/<id>`. At the start of control a folder of the noted id is moved into place, and any other is
-deleted, so a crash at any moment leaves all of the old or all of the new. What was replaced stays in `replaced`
+The state is restored in one transaction, which also stores the id of the restore. The other checked parts are
+in `restore/<id>`. At the start of control a folder of the stored id is moved into place, and any other is
+deleted, so a crash at any moment leaves all of the old or all of the new. The replaced files stay in `replaced`
 until the next restore.
 """
 
@@ -38,7 +38,7 @@ class RestoreNote:
 
 
 def restore_folder(data_dir: Path, restore_id: str) -> Path:
-    """Where the checked parts of a restore wait."""
+    """The folder of the checked parts of a restore."""
     return data_dir / "restore" / restore_id
 
 
@@ -80,7 +80,7 @@ def finish_restore(data_dir: Path, note: RestoreNote | None) -> None:
 
 
 def _begin_replacing(replaced: Path, restore_id: str) -> None:
-    """An empty folder for what is replaced; one of this restore, which was interrupted, goes on."""
+    """An empty folder for the replaced files; a folder of this restore, which was interrupted, is used again."""
     mark = replaced / f"{restore_id}.restore"
     if not mark.exists():
         shutil.rmtree(replaced, ignore_errors=True)

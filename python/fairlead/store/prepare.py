@@ -1,11 +1,11 @@
 """`python -m fairlead.store.prepare <data-dir>`: creates, migrates and verifies the data files.
 
-Runs before control, in a process of its own, because a damaged file can crash the process that opens it.
-Creates missing files, migrates older ones (after a copy), and reads every table of the state database to the
-end, so that a damaged block is found now and not in the middle of a request. Where `FAIRLEAD_CONTROL_CONFIG` is
-set, it also tries the key of the sealed secrets, and with a `database_url` it migrates that database instead.
-Prints one JSON line `{"password_stored": false, "has_owner": false}` and exits 0, or prints one sentence to stderr
-and exits 2.
+Runs before control, in a separate process, because a damaged file can crash the process that opens it. Creates
+missing files, migrates older ones (after a copy), and reads every table of the state database to the end, so
+that a damaged block is found now and not in the middle of a request. If `FAIRLEAD_CONTROL_CONFIG` is set, it
+also tries the key of the sealed secrets, and with a `database_url` it migrates that database instead. Prints
+one JSON line `{"password_stored": false, "has_owner": false}` and exits 0, or prints one sentence to stderr and
+exits 2.
 """
 
 from __future__ import annotations

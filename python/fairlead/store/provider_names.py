@@ -45,7 +45,7 @@ def no_provider(name: str, param: str = "provider") -> InvalidRequest:
 
 
 def prefixes(con: Connection) -> dict[str, str]:
-    """The prefix of each node, by its id. Of every other provider the id is the prefix."""
+    """The prefix of each node, by its id. For every other provider the id is the prefix."""
     rows = con.execute("SELECT id, prefix FROM provider_nodes").fetchall()
     return {str(row[0]): str(row[1]) for row in rows}
 

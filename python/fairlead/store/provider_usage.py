@@ -41,9 +41,8 @@ class UsageFigure:
 
 @dataclass(frozen=True, slots=True)
 class ProviderUsage:
-    """A row. `read_at_ms` is when the figures were told, `asked_at_ms` when the provider was last asked,
-    `failures` how often in a
-    row it told nothing since.
+    """A row. `read_at_ms` is the time of the figures, `asked_at_ms` when the provider was last called, `failures`
+    the number of failed calls in a row since.
     """
 
     connection_id: str
@@ -93,7 +92,7 @@ def put_provider_usage(con: Connection, usage: ProviderUsage) -> None:
 
 
 def forget_figures(con: Connection, connection_id: str) -> None:
-    """Forgets what was told of a credential that is replaced, in the writer. The key of its own stays."""
+    """Deletes the figures of a replaced credential, in the writer. The separate usage key stays."""
     known = find_provider_usage(con, connection_id)
     if known != ProviderUsage(connection_id):
         put_provider_usage(con, replace(ProviderUsage(connection_id), key_sealed=known.key_sealed))

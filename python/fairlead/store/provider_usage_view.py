@@ -26,7 +26,7 @@ class UsageFigureView(Wire):
 
 
 class ProviderUsageView(Wire):
-    """`readAt` is when the figures were told. `error` is why nothing, or not all, was told when it was last asked."""
+    """`readAt` is the time of the figures. `error` says why the last request returned no figures, or not all."""
 
     figures: list[UsageFigureView]
     read_at: Time | None

@@ -1,8 +1,8 @@
 """Sealing stored secrets anew, after the key was exchanged for another: some in each transaction, any number of times.
 
-What stands in the tables opens with the present key or with the other one, so nothing waits for this, and an end in
-the middle loses nothing: the next step finds what is left. Backups, and copies of settings of coding tools, stay as
-they were sealed.
+Values in the tables open with the present key or with the other one, so nothing waits for this, and an
+interruption loses nothing: the next step finds the remaining values. Backups, and copies of settings of coding
+tools, stay as they were sealed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SealedColumn:
     record_id: str = "id"
     where: str = "TRUE"
     sealed_as: str | None = None
-    """What all are sealed with, where the rows do not say it."""
+    """The associated data of all values, if the rows do not contain it."""
     decode: Callable[[Any], bytes] = bytes
     encode: Callable[[bytes], Any] = bytes
 

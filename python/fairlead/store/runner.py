@@ -1,18 +1,19 @@
 """The loop that works on stored items until they end: agents' tasks, batches, videos, scraping jobs.
 
-An item is pending from the moment that its row is stored, so the next process takes up whatever was under way
-when one died. Each room defines its items and how they are processed.
+An item is pending from the moment that its row is stored, so the next process resumes the items that were in
+progress when one died. Each room defines its items and how they are processed.
 
 An item may itself be what crashes the process. So each start is counted in the same file before the work
 begins, and taken back when the process ends in good order: an item that two processes have begun and not
 survived is given up with a reason. Work that runs for `PROVEN_S` is considered safe, and so is, up to a bound,
 work that made progress in between.
 
-Slots are shared fairly among owners (`shares.py`). Items of a key that is no longer in force are ended: within a
-second where they are under way (`key_watch.py`), at the next pass where they wait, also after a restart.
+Slots are shared fairly among owners (`shares.py`). Items of a key that is no longer in force are ended: within
+a second if they are in progress (`key_watch.py`), at the next pass if they wait, also after a restart.
 
-Where several controls share a database, each has slots of its own, and an item is worked on by who has its lease
-(`work_leases.py`). An item whose lease is lost is stopped here; one that was ended elsewhere is stopped a little later.
+If several controls share a database, each has separate slots, and the control with the lease of an item works
+on it (`work_leases.py`). An item whose lease is lost is stopped here; one that was ended elsewhere is stopped a
+little later.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Runner(ABC, Generic[ItemT]):
     """One runner per process (`of`). `run` is a background task; routes call `wake` and `stop`."""
 
     kind: ClassVar[str]
-    """What an item is, for names of tasks."""
+    """The kind of an item, for names of tasks."""
     at_once: ClassVar[int | None] = None
     """How many are worked on at most; None: as many as there are."""
     sweep_every_s: ClassVar[float] = 60.0
@@ -76,7 +77,7 @@ class Runner(ABC, Generic[ItemT]):
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._begun_s: dict[str, float] = {}
         self._keys: dict[str, str] = {}
-        """The keys of items under way."""
+        """The keys of items in progress."""
         self._watching: asyncio.Task[None] | None = None
         """The watch over these keys, from the first of them on."""
         self._wanted = asyncio.Event()
@@ -87,7 +88,7 @@ class Runner(ABC, Generic[ItemT]):
         self._survived: set[str] = set()
         """Items that were lost to other controls, though this process did not die of them."""
         self._gone_s: dict[str, float] = {}
-        """Items under way that have ended elsewhere, and since when this is known."""
+        """Items in progress that have ended elsewhere, and since when this is known."""
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -141,7 +142,7 @@ class Runner(ABC, Generic[ItemT]):
         return None
 
     async def revoke(self, item: ItemT, reason: str) -> None:
-        """Ends an item whose key is no longer in force, whether under way or waiting."""
+        """Ends an item whose key is no longer in force, whether in progress or waiting."""
 
     async def steps_of(self, items: list[ItemT]) -> dict[str, int]:
         """The stored progress of each item in steps; 0 for rooms that store nothing before the end."""
@@ -240,7 +241,7 @@ class Runner(ABC, Generic[ItemT]):
             self._watching.add_done_callback(lambda _: self.wake())
 
     async def _look_at_keys(self, _: dict[str, str]) -> None:
-        """A key of work under way is no longer in force: the next pass ends its items."""
+        """A key of work in progress is no longer in force: the next pass ends its items."""
         self.wake()
 
     async def _in_force(self, items: list[ItemT]) -> list[ItemT]:
@@ -310,13 +311,13 @@ class Runner(ABC, Generic[ItemT]):
         try:
             elsewhere = await leases.held_elsewhere(self.kind)
         except StorageUnavailable:
-            # Its connection is being made anew. What is under way goes on for as long as its leases are good.
+            # Its connection is being renewed. Work in progress continues while its leases are valid.
             return [item for item in active if item.id in self._tasks]
         return [item for item in active if item.id not in elsewhere]
 
     async def _claim(self, places: dict[str, ItemT]) -> list[ItemT]:
-        """Leases items that were given places, and returns those that are this control's now, as they stand: another
-        may have worked on one, or ended it, since it was read.
+        """Leases items that got slots, and returns those that this control holds now, in their current state:
+        another may have worked on one, or ended it, since it was read.
         """
         if (leases := self.services.leases) is None:
             return list(places.values())

@@ -57,12 +57,12 @@ class WebhookConfig(BaseModel):
 
     uris: Annotated[
         list[Annotated[StrictStr, Field(min_length=1, max_length=2048)]],
-        Field(max_length=URIS_MAX, description="Told in place of the caller's webhooks."),
+        Field(max_length=URIS_MAX, description="URLs that replace the caller's webhooks."),
     ] = []
     user_metadata: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Comes back in every delivery.",
+            description="Returned in every delivery.",
             # Google's clients send either spelling.
             validation_alias=AliasChoices("user_metadata", "userMetadata"),
         ),

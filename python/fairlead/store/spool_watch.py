@@ -10,9 +10,9 @@ from typing import Final, Self
 from fairlead.store.folder_watch import FolderWatch
 from fairlead.store.segment import read_segments
 
-# Where the kernel does not tell of changes.
+# The poll interval without notifications of the kernel.
 POLL_S: Final = 0.25
-# Where it does: for what it might not have told.
+# The poll interval with notifications, for changes that they may have missed.
 LOOK_EVERY_S: Final = 5.0
 
 

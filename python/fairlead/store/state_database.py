@@ -1,4 +1,4 @@
-"""Where the state database is: the data directory's file, or PostgreSQL with `FAIRLEAD_DATABASE_URL`."""
+"""The place of the state database: the data directory's file, or PostgreSQL with `FAIRLEAD_DATABASE_URL`."""
 
 from __future__ import annotations
 

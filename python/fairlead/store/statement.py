@@ -1,6 +1,7 @@
 """Prepared statements, for writes many times a second where parsing is a third of the cost.
 
-Only for constant texts that a single thread runs, a database's writer. PostgreSQL's driver prepares by itself.
+Only for constant texts that a single thread runs, a database's writer. PostgreSQL's driver prepares statements
+itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The result of verifying the data files before a start.
 
-In a module of its own, because the supervisor reads it and does without the database's library.
+A separate module, because the supervisor reads it and does without the database's library.
 """
 
 from __future__ import annotations

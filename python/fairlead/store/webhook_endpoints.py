@@ -1,7 +1,7 @@
 """Webhook endpoints, and the secrets that sign their deliveries.
 
-In this room and not in `fairlead.webhooks`, because any room that lets a caller name a listener (for a crawl, a
-batch) creates endpoints in the transaction of its own record.
+In this room and not in `fairlead.webhooks`, because any room that accepts a webhook in a call (for a crawl, a
+batch) creates endpoints in the transaction of its record.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from fairlead.store.connection import Connection, Transaction
 
 T = TypeVar("T")
 
-# It goes on while the machine sleeps, and nobody sets it.
+# It advances while the machine is suspended, and nobody sets it.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

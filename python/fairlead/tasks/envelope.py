@@ -45,7 +45,7 @@ class Invoke(_Part):
 
 
 class InvokeHint(_Part):
-    """The parameters of a tool, for a client that builds a call of its own."""
+    """The parameters of a tool, for a client that builds the call itself."""
 
     required_params: list[str]
     optional_params: list[str] | SkipJsonSchema[None] = None

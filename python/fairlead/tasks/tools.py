@@ -30,7 +30,7 @@ INSTRUCTIONS = (
 
 
 def refused(name: str, given: Any, message: str) -> Envelope:
-    """The envelope for input that breaks a rule of its own; `given` can be anything that JSON can say."""
+    """The envelope for input that breaks a rule of the tool; `given` can be any JSON value."""
     sent = given if isinstance(given, dict) else {}
     action, mode = sent.get("action"), sent.get("outputMode")
     return invalid(

@@ -52,7 +52,7 @@ async def announce(state: State, usage: Database, batches: Sequence[pl.DataFrame
 
 
 def _listens(con: Connection) -> list[bool]:
-    """Whether somebody is told of calls, of turns, and of alerts."""
+    """Whether somebody is notified of calls, of turns, and of alerts."""
     by_webhook = have_listeners(con, EVENTS, TURNS, ALERTS)
     return [*by_webhook[:2], by_webhook[2] or wants_mail(con, *ALERTS)]
 

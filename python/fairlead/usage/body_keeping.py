@@ -20,7 +20,7 @@ class BodyKeeper(Protocol):
 
     @property
     def spool(self) -> Path:
-        """Where the relay workers of this machine write."""
+        """The folder in which the relay workers of this machine write."""
 
     async def run(self) -> None:
         """Takes in and sweeps until it is cancelled."""
@@ -29,7 +29,7 @@ class BodyKeeper(Protocol):
         """The sealed content, wherever it is."""
 
     async def has(self, names: Sequence[BodyName]) -> list[bool]:
-        """Of each, whether its content is found now; False where that cannot be asked."""
+        """For each, whether its content is found now; False if that cannot be checked."""
 
     async def take_in(self) -> None:
         """Moves what workers have written to where it is kept."""
@@ -45,7 +45,7 @@ def body_keeper_of(services: Services) -> BodyKeeper:
     """The process's keeper of bodies, made when it is first needed."""
     if services.config.files_place is None:
         return services.singleton(LocalBodyKeeper, lambda: LocalBodyKeeper(services))
-    # A node by itself has no use for it.
+    # A single node does not use it.
     from fairlead.usage.shared_bodies import SharedBodyKeeper  # noqa: PLC0415
 
     return services.singleton(SharedBodyKeeper, lambda: SharedBodyKeeper(services))

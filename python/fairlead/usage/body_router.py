@@ -32,8 +32,8 @@ RequestId = Annotated[str, Path(min_length=1, max_length=300)]
 
 
 class KeptBody(View):
-    """One body. What guardrails know as credentials and personal data is replaced in it, and members
-    that are secrets by their name are `***`.
+    """One body. Credentials and personal data that guardrails recognise are replaced, and members with secret
+    names are `***`.
     """
 
     content_type: str | None
@@ -74,7 +74,7 @@ class RequestBodies(View):
 async def read_bodies(
     request_id: RequestId, services: ServicesDep, caller: CallerDep
 ) -> RequestBodies:
-    """Where `captureBodies` of the settings or of the key says so. Each read is in the audit log. For
+    """Available if `captureBodies` is on in the settings or for the key. Each read is in the audit log. For
     people, for the access token of an `admin`, and for a key with the scope `read:bodies` or one that manages.
     """
     principal = caller.principal
@@ -96,7 +96,7 @@ async def read_bodies(
 
 @router.get("/logs/{request_id}/headers", summary="The headers of a request, where they were kept")
 async def read_headers(request_id: RequestId, services: ServicesDep) -> KeptHeaders:
-    """Where bodies are kept, with their bounds."""
+    """Available if bodies are captured, with the same limits."""
     name, sealed = await _found(services, request_id)
     bodies = await asyncio.to_thread(_opened, services, name, sealed)
     # Those of earlier versions were kept without.
@@ -108,7 +108,7 @@ async def read_headers(request_id: RequestId, services: ServicesDep) -> KeptHead
 
 
 async def _found(services: Services, request_id: str) -> tuple[BodyName, bytes]:
-    """The sealed content that is kept of a request. `NotFound`."""
+    """The sealed bodies of a request. Raises `NotFound`."""
     name = await _name_of(services, request_id)
     sealed = None
     if name is not None:

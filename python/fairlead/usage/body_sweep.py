@@ -1,8 +1,8 @@
 """The bounds of bodies in a store of files that nodes share, held by one of them for all.
 
-Lists of a bucket cost time and money, so sizes and keys of each hour are remembered. What is still written to is listed
-at each sweep, everything once an hour and after a purge. Deletions begin with the oldest and list no further than they
-reach.
+Lists of a bucket cost time and money, so sizes and keys of each hour are remembered. Hours that are still
+written to are listed at each sweep, everything once an hour and after a purge. Deletions begin with the oldest
+and list no further than necessary.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SharedBody:
 
 @dataclass(slots=True)
 class HourStock:
-    """Size and keys of the bodies that are thought to be there of an hour."""
+    """Size and keys of the remembered bodies of an hour."""
 
     size: int = 0
     keys: set[str] = field(default_factory=set)
@@ -65,7 +65,7 @@ class BodySweep:
 
     @property
     def total_bytes(self) -> int:
-        """The bytes of all that is thought to be there."""
+        """The bytes of all remembered bodies."""
         return sum(stock.size for stock in self._hours.values())
 
     async def run(self, bounds: BodyBounds, at_ms: int) -> int:
@@ -79,7 +79,7 @@ class BodySweep:
                     + await self._delete_surplus(bounds.limit_bytes)
                 )
             except BaseException:
-                # Where it broke off is not known.
+                # The point of the interruption is unknown.
                 self._listed_s = None
                 raise
 

@@ -1,7 +1,7 @@
 """Alerts of budgets: a key or a group has spent so many percent of one, or is about to pass it before its month ends.
 
-Each is raised once in each window of a budget, also across restarts: the state database holds what was told, in the
-transaction that queues its event.
+Each is sent once in each window of a budget, also across restarts: the state database stores what was sent, in
+the transaction that queues its event.
 """
 
 from __future__ import annotations

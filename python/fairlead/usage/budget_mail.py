@@ -9,7 +9,7 @@ from fairlead.usage.spending import Spending
 
 
 def alert_mail(spending: Spending, alert: int | None, at_ms: int) -> Mail:
-    """Tells of a percent that is reached, or with None of a month that is projected to pass its limit."""
+    """Reports a percentage that is reached, or with None a month that is projected to exceed its limit."""
     budget = spending.budget
     whose = f"{budget.scope} {budget.owner_name}"
     limit = _usd(budget.limit_usd_micros)

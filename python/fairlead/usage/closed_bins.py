@@ -33,9 +33,9 @@ T = TypeVar("T")
 
 # A row takes about 40 bytes.
 ROWS_KEPT: Final = 250_000
-# Of an answer, a row of names and numbers takes as much as so many rows of bins.
+# In an answer, a row of names and numbers takes as much as this many rows of bins.
 ROWS_OF_ANSWER: Final = 50
-# Of what one answer adds; more would drive out all the rest.
+# The maximum that one answer adds; more would evict all others.
 ROWS_OF_ONE: Final = 100_000
 # Groups of which all sums are held at once.
 GROUPS_MAX: Final = 100_000

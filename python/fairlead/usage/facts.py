@@ -74,7 +74,7 @@ class Selection:
 
     @property
     def where(self) -> str:
-        """The conditions as the rest of a WHERE clause that has one already."""
+        """The conditions to append to a WHERE clause that has one already."""
         return "".join(f" AND ({condition})" for condition in self.filters.conditions)
 
     @property

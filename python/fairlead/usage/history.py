@@ -1,7 +1,7 @@
 """Usage over time: sums and latency percentiles of groups, from rollups.
 
-The sums of every group are read first, then the histograms of the groups that are shown, so a page
-costs what it shows. Where there are very many groups, DuckDB cuts the page (`page_of_groups`).
+The sums of every group are read first, then the histograms of the shown groups, so a page costs only what it
+shows. If there are very many groups, DuckDB cuts the page (`page_of_groups`).
 """
 
 from __future__ import annotations
@@ -175,9 +175,9 @@ def read_history(
 ) -> HistoryPage:
     """Groups, newest bucket first, then the largest.
 
-    An error is a request whose outcome is not `completed`. Requests of keys that ask for no log
-    count here. What was refused before a provider was chosen has no model. Percentiles are null where they are
-    not asked for, and with `top`, whose groups are of other requests in each bucket.
+    An error is a request whose outcome is not `completed`. Requests of keys without a log count here. A request
+    that was refused before a provider was chosen has no model. Percentiles are null if they are not requested,
+    and with `top`, whose groups have other requests in each bucket.
     """
     reader = reader or BinsReader.over(ClosedBins())
     if _is_recent(con, query, reader):
@@ -219,7 +219,7 @@ def _page_of_many(source: Source, query: HistoryQuery) -> HistoryPage:
 
 
 def source_of(con: Connection, query: HistoryQuery, reader: BinsReader) -> Source:
-    """Where the groups of a query are read from."""
+    """The tables for the groups of a query."""
     group_by = query.group_by
     of_requests = query.filters.is_of_requests or not _OF_REQUESTS.isdisjoint(group_by)
     coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
@@ -286,7 +286,7 @@ class _Sorted:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where sums and histograms of groups are read from."""
+    """The tables for sums and histograms of groups."""
 
     con: Connection
     span: Span

@@ -29,7 +29,7 @@ SUMMED: Final = ("requests", "errors", "tokens_input", "tokens_output", "cost_us
 
 @dataclass(frozen=True, slots=True)
 class SeriesQuery:
-    """The length of a bucket, and how many groups stand alone: the largest of the whole time."""
+    """The length of a bucket, and how many groups are listed separately: the largest of the whole time."""
 
     bucket: SeriesBucket
     top: int
@@ -37,7 +37,7 @@ class SeriesQuery:
 
 @dataclass(frozen=True, slots=True)
 class SeriesGroup:
-    """A group's sums in each bucket, by measure. The sum of all that do not stand alone has no names."""
+    """A group's sums in each bucket, by measure. The sum of all other groups has no names."""
 
     names: dict[str, Any]
     is_other: bool

@@ -35,7 +35,7 @@ Announce = Callable[[Sequence[pl.DataFrame]], Awaitable[None]]
 
 
 class Log(Protocol):
-    """Where segments go that are stored here, for the other nodes."""
+    """The target of segments that are stored here, for the other nodes."""
 
     async def hand_over(self, segments: Sequence[Segment]) -> None:
         """Takes the files over."""

@@ -129,7 +129,7 @@ class Remaining(View):
 
 
 class LearnedLimit(View):
-    """A rate of one model that the provider told in its headers, and that is held to until then."""
+    """A rate of one model that the provider reported in its headers, and that is enforced until then."""
 
     model: str = Field(description="As the provider knows it.")
     name: RateName
@@ -215,9 +215,9 @@ async def rate_limits(
     connection_id: OneConnection = None,
     key_id: OneKey = None,
 ) -> RateLimits:
-    """Limits that are set for connections and what is left of them, rate limits that providers report,
-    recent requests per connection, and each key's use of its `rateLimits` windows. A key with the
-    scope `self:account-quota` sees itself, and the connections that it may use. `overview` is of what is told.
+    """Limits that are set for connections and what is left of them, rate limits that providers report, recent
+    requests per connection, and each key's use of its `rateLimits` windows. A key with the scope
+    `self:account-quota` sees itself, and the connections that it may use. `overview` sums up these figures.
     """
     at_ms = now_ms()
     own = confined_to(caller.principal, "read:quota")

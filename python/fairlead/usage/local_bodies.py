@@ -56,7 +56,7 @@ class LocalBodyKeeper:
         async with self._busy:
             taken = await asyncio.to_thread(self.bodies.take_in)
             if self._keys is not None and not taken <= self._keys:
-                # Of a new key, or of one that went before they came.
+                # The body belongs to a new key, or to one that was deleted before it came.
                 self._keys = None
 
     async def sweep(self) -> None:

@@ -55,7 +55,7 @@ async def model_latency_stats(
     provider: ProviderName = None,
     model: Text = None,
 ) -> LatencyStats:
-    """Of the last hours, the busiest first. Latencies are of completed requests."""
+    """Covers the last hours, the busiest first. Only completed requests count."""
     span = last_ms(window_hours * HOUR_MS)
     provider = await wanted_provider(services, provider)
     wanted = LatencyFilter(provider, model, min_samples, max_rows)

@@ -18,7 +18,7 @@ from fairlead.usage.span import Part
 if TYPE_CHECKING:
     import polars as pl
 
-# What each order sorts by, and the measures that it needs.
+# The sort key of each order, and the measures that it needs.
 _ORDERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "requests": ("requests", ("requests",)),
     "errors": ("errors", ("errors", "requests")),

@@ -9,7 +9,7 @@ from fairlead.store.services import Services
 
 async def wanted_provider(services: Services, name: str | None) -> str | None:
     """The provider's name in records, by its id or a node's prefix; None for None. Usage outlives nodes, and
-    searches have providers of their own: a name that records have is taken as it is. `InvalidRequest` for
+    searches have separate providers: a name in the records is accepted unchanged. Raises `InvalidRequest` for
     any other.
     """
     if name is None:

@@ -33,8 +33,8 @@ class Purged(Wire):
 
 @router.post("/purge-request-history", summary="Delete the log of requests, and keep their sums")
 async def purge(services: ServicesDep, body: Purge | None = None) -> Purged:
-    """Usage, cost and limits by minute, hour and day stay as they are, so that no budget starts
-    anew. What relays have not handed over yet is not there to be deleted.
+    """Sums of usage, cost and limits by minute, hour and day are kept, so no budget starts again. Records that
+    relays have not sent yet are not deleted.
     """
     before_ms = now_ms() - (body.older_than_days if body else 0) * DAY_MS
     # Bodies first: an interruption leaves no bodies of requests that nobody finds any more.

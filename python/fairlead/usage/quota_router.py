@@ -141,8 +141,8 @@ def _provider(
 
 
 def _figures(own: ProviderUsage | None) -> list[dict[str, Any]]:
-    """The figures of the provider's own usage route, where it was asked and told any. Why it told none is the
-    operator's to see.
+    """The figures of the provider's usage route, if there are any. The reason for missing figures is shown only to
+    the operator.
     """
     if own is None:
         return []
@@ -151,7 +151,7 @@ def _figures(own: ProviderUsage | None) -> list[dict[str, Any]]:
 
 
 def _figure_text(figure: UsageFigure) -> str:
-    """The parts of a figure that are told."""
+    """The parts of a figure that are shown."""
     parts = [
         f"{micros / MICROS:.2f} {figure.unit} {word}"
         for micros, word in (

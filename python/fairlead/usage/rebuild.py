@@ -1,7 +1,7 @@
 """A usage database made anew from the log that nodes share, or brought to its end, while the node is stopped.
 
-Made anew, it grows beside the one that is there, which is moved away when the new one has come to the log's end.
-Interrupted, either goes on where it stood.
+A rebuilt database grows beside the existing one, which is moved away when the new one has reached the end of
+the log. After an interruption either resumes.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class ConnectionReport:
     in_flight: int = 0
     queued: int = 0
     remaining: dict[str, Any] | None = None
-    """What is left of the limits that the operator set (slots, requests, tokens): None where none
-    is set and the provider told no rate.
+    """The remainder of the limits that the operator set (slots, requests, tokens): None if none is set and the
+    provider reported no rate.
     """
     learned: dict[tuple[str, str], LearnedRate] = field(default_factory=dict)
     """By model and name."""

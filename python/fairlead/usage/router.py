@@ -138,7 +138,7 @@ HistoryFilterDep = Annotated[HistoryFilter, Depends(_history_filter)]
 
 
 class HistoryChoice(NamedTuple):
-    """The part of a `HistoryQuery` that says how groups are told, in the order of its fields."""
+    """The part of a `HistoryQuery` that defines the groups, in the order of its fields."""
 
     order: Order
     top: int | None

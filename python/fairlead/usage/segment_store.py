@@ -35,7 +35,7 @@ NAMES_KEPT_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of one segment, and where in the log it stands if it comes from there."""
+    """The rows of one segment, and its position in the log if it comes from there."""
 
     name: str
     data: bytes

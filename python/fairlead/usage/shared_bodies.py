@@ -35,7 +35,7 @@ from fairlead.usage.body_bounds import PAUSE_S, SWEEP_EVERY_S, read_bounds, read
 from fairlead.usage.body_sweep import BodySweep, stored_bodies
 
 ROUND: Final = 200
-# Less than a bucket has writes at once, so that callers' uploads go on beside.
+# Less than a bucket has writes at once, so that callers' uploads continue meanwhile.
 BRINGS_AT_ONCE: Final = 6
 BRING_WITHIN_S: Final = 60.0
 LOOKUPS_AT_ONCE: Final = 8
@@ -246,7 +246,7 @@ class SharedBodyKeeper:
             await peers.alone("usage.bodies", self._sweep_always)
 
     async def _sweep_always(self) -> None:
-        # What another node swept meanwhile is not known here.
+        # The sweeps of other nodes are not known here.
         self._sweep = BodySweep(self._blobs)
         while True:
             await self._try("kept bodies are not held to their bounds", self.sweep)

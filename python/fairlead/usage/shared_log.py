@@ -1,12 +1,12 @@
 """The usage of all nodes of one PostgreSQL database: this node's segments go into their log, and the usage database
 follows the log.
 
-Ingestion stores a segment here first, so that what a node served is seen at once and whether the server answers or
-not, and hands the file over to `spool/outgoing`. From there it is appended to the log, and deleted when that is
-committed; the log has each name once. What is read from the log is stored under the same names, so a segment of this
-node's own comes back without effect; those that this process stored come back by name alone. The place up to which
-the log was followed is stored with the records: a usage database that was thrown away, or copied from another node,
-goes on from where it stands.
+Ingestion stores a segment here first, so that requests of a node are visible at once even if the server does
+not answer, and moves the file to `spool/outgoing`. From there it is appended to the log, and deleted when that
+is committed; the log has each name once. Segments from the log are stored under the same names, so a segment of
+this node comes back without effect; those that this process stored come back by name alone. The position up to
+which the log was read is stored with the records: a usage database that was thrown away, or copied from another
+node, continues from its position.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOOK_EVERY_S: Final = 1.0
 # Storing a few segments takes as long as storing one: those that follow each other are stored together, so the log is
 # looked at so long after the last round.
 TAKE_EVERY_S: Final = 3.0
-# How many segments of its own a process remembers until they come back.
+# How many of its segments a process remembers until they come back.
 OWN_NAMES_MAX: Final = 1000
 ROUND_WITHIN_S: Final = 90.0
 DROP_EVERY_S: Final = 3600.0
@@ -82,7 +82,7 @@ class SharedLog:
 
     @classmethod
     def of(cls, services: Services) -> SharedLog | None:
-        """The process's only one; None at a node by itself."""
+        """The process's only one; None at a single node."""
         if services.config.database_url is None:
             return None
         return services.singleton(cls, lambda: cls(services))
@@ -93,7 +93,7 @@ class SharedLog:
         """Moves the files of segments to the outgoing ones."""
         self._is_even = False
         await asyncio.to_thread(self._move, segments)
-        # What was left from before this process may not be in this usage database, so its content comes back.
+        # Segments from before this process may not be in this usage database, so their content comes back.
         if len(self._own) < OWN_NAMES_MAX:
             self._own.update(segment.name for segment in segments)
         self._wanted.set()
@@ -161,8 +161,8 @@ class SharedLog:
     # --- from the log
 
     async def _find_place(self, shared: UsageLog, head: LogHead) -> LogPlace:
-        """Where to go on. A server that took over from another may have lost the end of the log; then it is the last
-        segment that both sides have.
+        """The next position. A server that took over from another may have lost the end of the log; then it is the
+        last segment that both sides have.
         """
         place = await self._services.usage.read(read_place)
         if place is None or place.log_id != head.log_id:

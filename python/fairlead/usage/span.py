@@ -2,8 +2,8 @@
 rest at its ends from hours, minutes and single records. So a sum over any span is exact and
 reads few rows.
 
-Finer levels are kept for a shorter time. Where one is deleted, the span is extended to whole
-buckets of the finest that is left.
+Finer levels are kept for a shorter time. If one is deleted, the span is extended to whole buckets of the finest
+remaining one.
 """
 
 from __future__ import annotations

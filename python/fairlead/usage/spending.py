@@ -17,6 +17,6 @@ class Spending:
     usd_micros: int
 
     def projected_usd_micros(self, at_ms: int) -> int:
-        """The sum at the end of the window if spending goes on as it did."""
+        """The sum at the end of the window at the current rate of spending."""
         elapsed_ms = max(at_ms - self.starts_ms, 1)
         return self.usd_micros * (self.ends_ms - self.starts_ms) // elapsed_ms

@@ -1,9 +1,9 @@
 """Usage that counts for a key's limits from before a relay worker began to count: sums over the
 rollups, for the link (docs/explanation/contracts.md).
 
-A sum is right only when every earlier record is in the table, so it waits for the spool: for the
-asking worker's sealed segments, and for all that earlier workers left. Where nodes share a log of usage, it also
-waits until that was followed to its end once.
+A sum is right only when every earlier record is in the table, so it waits for the spool: for the asking
+worker's sealed segments, and for all that earlier workers left. If nodes share a log of usage, it also waits
+until that was read to its end once.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Question(BaseModel):
     """The sum for one key since `from_ms`, or for all keys of a group and the groups below it, of one model or
     provider if it names one.
 
-    A model counts under the name that its callers used and under every name of what served them. Of a group counts
-    what its keys spent while they were in it.
+    A model counts under the name that its callers used and under every name of what served them. For a group,
+    the usage of its keys counts while they were in it.
     """
 
     key_id: str | None = None
@@ -272,8 +272,8 @@ def _filters(place: _Place, owner_ids: set[str], places: Places) -> Filters:
 def sum_of_nodes(
     con: Connection, questions: list[Question], nodes: list[str], places: Places
 ) -> dict[str, list[int]]:
-    """The sums of each worker, from single records: rollups do not know who wrote them. What is deleted
-    by then counts among those of workers that are not known, so nothing is forgotten.
+    """The sums of each worker, from single records: rollups do not know who wrote them. Records that are deleted
+    by then count among those of unknown workers, so nothing is lost.
     """
     found = {node: [0] * len(questions) for node in nodes}
     for at, question in enumerate(questions):

@@ -57,7 +57,7 @@ class Traces:
             self._full.set()
 
     async def run(self) -> None:
-        """Sends until it is cancelled; then sends the rest of the queue, for a few seconds at most."""
+        """Sends until it is cancelled; then sends the remaining queue, for a few seconds at most."""
         if self._batching is None:
             await asyncio.Event().wait()
             return

@@ -75,7 +75,7 @@ def _combo(
 
 
 def _limit_met(row: Mapping[str, Any], name: str | None) -> Event:
-    # A caller that goes on being refused is announced once an hour.
+    # A caller that is refused repeatedly is announced once an hour.
     hour = row["ts_ms"] // HOUR_MS
     data = {
         "scope": "key",

@@ -1,7 +1,7 @@
 """One attempt: the exact bytes of a message, signed now, sent once to a checked address.
 
-Only 2xx within the deadline is success. A redirect is a failure and is not followed. Of the
-listener's answer only the status and `Retry-After` are kept.
+Only 2xx within the deadline is success. A redirect is a failure and is not followed. Only the status and
+`Retry-After` of the receiver's answer are stored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A connection to a listener, for one request after another.
 
-Its address was checked when it was dialled, and it leads nowhere else. It is kept for its listener
-for a few seconds after the last answer; a listener that closes it meanwhile costs a new connection,
-not a failure.
+Its address was checked when it was dialled, and it leads nowhere else. It stays open for its receiver for a few
+seconds after the last answer; a receiver that closes it meanwhile costs a new connection, not a failure.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ KIND: Final = "webhook"
 HELD_MAX: Final = 512
 # Controls that are woken by the same change each get some.
 TAKEN_AT_ONCE: Final = 32
-# An endpoint that another control has is asked for again after so long.
+# The interval after which an endpoint of another control is requested again.
 ASK_AGAIN_S: Final = 1.0
 
 

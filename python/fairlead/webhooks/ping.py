@@ -44,7 +44,7 @@ _tests = asyncio.Semaphore(TESTS_AT_ONCE)
 
 @dataclass(frozen=True, slots=True)
 class FinishedTest:
-    """A finished test, as it stands in the history."""
+    """A finished test, as in the history."""
 
     answer: Answer
     delivery_id: str
@@ -68,9 +68,9 @@ async def ping(
     find: Callable[[Connection], Endpoint],
     members: Mapping[str, Any] | None = None,
 ) -> FinishedTest:
-    """Sends `test.ping`, also to a listener that is disabled. It is stored in the history, and not
-    repeated. `find` raises `NotFound`; `members` go into the body beside `data`. `Overloaded`
-    when too many are under way.
+    """Sends `test.ping`, also to a webhook that is disabled. It is stored in the history, and not repeated. `find`
+    raises `NotFound`; `members` go into the body beside `data`. Raises `Overloaded` when too many are in
+    progress.
     """
     if _tests.locked():
         raise Overloaded("Too many tests are running; try again.", retry_after_s=5)

@@ -73,7 +73,9 @@ async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0)
 
 
 @router.post(
-    "", status_code=201, summary="Make a webhook subscription; its secret is in this answer only"
+    "",
+    status_code=201,
+    summary="Make a webhook subscription; its secret is shown only in this answer",
 )
 async def create(new: NewWebhook, services: ServicesDep) -> NewSecret:
     """Makes a subscription; its secret is sealed."""
@@ -103,10 +105,10 @@ async def read(webhook_id: str, services: ServicesDep) -> OneWebhook:
     return OneWebhook.model_construct(webhook=view)
 
 
-@router.put("/{webhook_id}", summary="Change a webhook; fields that are not sent stay")
+@router.put("/{webhook_id}", summary="Change a webhook; other fields keep their value")
 async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) -> OneWebhook:
-    """Changes what was sent. Switched off, what waits for it stays, and goes out if it is switched
-    on within a day.
+    """Changes what was sent. If you disable it, waiting deliveries are kept, and sent if you enable it within a
+    day.
     """
     sent = change.model_fields_set
     columns: dict[str, Any] = {name: getattr(change, name) for name in sent & {"events", "name"}}
@@ -133,9 +135,7 @@ async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) 
 
 @router.delete("/{webhook_id}", summary="Delete a webhook, what waits for it, and its history")
 async def delete(webhook_id: str, services: ServicesDep) -> Success:
-    """Deletes the subscription; nothing more is sent to it once this returns, but what is on its
-    way.
-    """
+    """Deletes the subscription. After this returns, only deliveries in progress are still sent."""
 
     def delete_row(con: Connection) -> None:
         delete_endpoint(con, _found(con, webhook_id).id)

@@ -1,7 +1,7 @@
 """`/v1/webhooks`: webhooks of the generative service, in the words of Google's clients.
 
-A webhook belongs to the key that made it, and is told of that key's jobs: for every other key it is
-not there. Bodies are in snake_case, errors in Google's shape.
+A webhook belongs to the key that made it, and gets events of that key's jobs; other keys get 404. Bodies are in
+snake_case, errors in Google's format.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ async def rotate(
     owner: OwnerDep,
     rotation: Annotated[ServiceRotation | None, Body()] = None,
 ) -> dict[str, Any]:
-    """Makes a secret, which is in this answer only. Deliveries carry a signature of each that
+    """Makes a secret, which is shown only in this answer. Deliveries carry a signature of each that
     counts.
     """
     secret = _core.new_webhook_secret()
@@ -232,7 +232,7 @@ async def send_again(
 
 @keys_router.get("/.well-known/jwks.json", summary="The keys that tokens of webhooks verify with")
 async def jwks(services: ServicesDep) -> JSONResponse:
-    """A JWK set; empty until a job was given a listener of its own."""
+    """A JWK set; empty until a job has named its own webhook."""
     keys = await services.state.read(lambda con: public_keys(con, now_ms()))
     headers = {"cache-control": f"public, max-age={KEYS_MAX_AGE_S}"}
     return JSONResponse({"keys": keys}, headers=headers)

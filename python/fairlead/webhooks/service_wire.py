@@ -67,7 +67,7 @@ class NewServiceWebhook(BaseModel):
 
 
 class ServiceWebhookChange(BaseModel):
-    """The body that changes a webhook. What is shown and cannot be changed is passed over."""
+    """The body that changes a webhook. Members that are shown and cannot be changed are ignored."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -62,8 +62,8 @@ class FinishedAttempt:
 def settle(
     con: Connection, ended: Sequence[FinishedAttempt], spread: Callable[[float, float], float]
 ) -> list[Endpoint]:
-    """Stores the result for each delivery and endpoint, in the writer. Returns the endpoints that
-    were disabled by it. Whoever has an endpoint by now sends its deliveries again, and stores that.
+    """Stores the result for each delivery and endpoint, in the writer. Returns the endpoints that were disabled by
+    it. The new holder of an endpoint sends its deliveries again, and stores that.
     """
     ended = _still_ours(con, ended)
     if not ended:

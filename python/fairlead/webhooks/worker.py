@@ -1,9 +1,9 @@
 """The delivery loop: takes up due deliveries for which there is room, and stores the results.
 
-A delivery stays `pending` until its result is committed. If control dies before that, it is due again
-when control is back, under its id. If storing a result fails, the worker ends with that error, and
-its owner starts it again. Where several controls share a database, each delivers to the endpoints
-whose lease it has (`endpoint_leases.py`).
+A delivery stays `pending` until its result is committed. If control dies before that, it is due again when
+control is back, under its id. If storing a result fails, the worker ends with that error, and its owner starts
+it again. If several controls share a database, each delivers to the endpoints whose lease it has
+(`endpoint_leases.py`).
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Worker:
             self._in_flight -= 1
         self._ended.append(FinishedAttempt(due, answer, self._clock(), lease))
         if answer.error is not None:
-            # Nothing more is sent to the endpoint until the result is stored.
+            # The endpoint gets no more deliveries until the result is stored.
             queue.is_failing = True
             self._release(queue)
         self._woken.set()

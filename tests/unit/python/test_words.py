@@ -1,6 +1,7 @@
 """Names and comments that a newcomer can read: nouns for types, verbs that say what is done, comments that stand alone.
 
-The words that are fairlead's own are defined in docs/explanation/glossary.md.
+docs/explanation/glossary.md defines the words of fairlead, and docs/explanation/decisions/2026-11-26-plain-english.md
+the style of documents and pages.
 """
 
 from __future__ import annotations
@@ -85,6 +86,37 @@ RUST_NO_CODE = re.compile(
 )
 # Neither a member nor a call, and not where a function is made.
 RUST_NAME = re.compile(r"(?<![\w.])(?<!fn )([a-z_]+)\b(?!\s*\()")
+
+# Idioms that make documents and console pages hard to read for people who do not know the code. A hit is a sentence to
+# rewrite in plain English, not a word to replace.
+IDIOMS = (
+    re.compile(r"\b(is|are|was|were|be|been|being|and|not|as) told\b|\btells? of\b", re.IGNORECASE),
+    re.compile(r"\btold (as|by|in|to|of|once|at|with|so)\b", re.IGNORECASE),
+    re.compile(r"\b(stands?|stood)\b(?!-| still\b| for\b| out\b| up\b)", re.IGNORECASE),
+    re.compile(r"\bunder way\b", re.IGNORECASE),
+    re.compile(r"\b(of|on) (its|their|our|your|his) own\b", re.IGNORECASE),
+    re.compile(r"\b(goes|go|went|gone|going) on\b(?! to\b)", re.IGNORECASE),
+    re.compile(
+        r"\bis (there|kept|held|said|asked|heard|meant) (as|for|by|of|at|again|apart)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\bnothing more\b|\bwithout a word\b|\bby itself\b|\bthe like\b", re.IGNORECASE),
+    re.compile(
+        r"(^|[.!?:] )(Of|What|Where|Whoever|Whose) "
+        r"(?!do|does|did|is the|are the|you|I\b|if\b|to\b|next\b|it is\b)[a-z]"
+    ),
+    re.compile(
+        r"\bwho(ever)? (asks|calls|manages|signs|waits|reads|sends|leaves)\b", re.IGNORECASE
+    ),
+    re.compile(r"\b(rests?|resting) (for|until|of|a connection|the connection)\b", re.IGNORECASE),
+    re.compile(r"\bthoughts?\b", re.IGNORECASE),
+)
+# Summaries in the route table of the relay, which the generated pages repeat.
+IDIOMS_ALLOWED = (
+    "which the next response goes on from",
+    "What a text or an image is held to be.",
+    "what is said of models",
+)
 
 
 class Doc(NamedTuple):
@@ -319,6 +351,62 @@ def test_a_docstring_names_its_subject() -> None:
         for doc in python_docs()
         if BANNED_PYTHON_OPENINGS.match(doc.text)
         and not doc.place.startswith(PYTHON_OPENINGS_EXEMPT)
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+def prose_of_document(text: str) -> Iterator[tuple[int, str]]:
+    """Lines of a Markdown page with their numbers, without blocks of code and code in a line."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("    "):
+            yield number, re.sub(r"`[^`]*`", "", line)
+
+
+def prose_of_page(text: str) -> Iterator[tuple[int, str]]:
+    """Lines of a template with their numbers, without its tags and statements."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        yield number, re.sub(r"\{[%#{].*?[%#}]\}|<[^>]*>", " ", line)
+
+
+def has_idiom(line: str) -> bool:
+    for allowed in IDIOMS_ALLOWED:
+        line = line.replace(allowed, "")
+    return any(idiom.search(line) for idiom in IDIOMS)
+
+
+def test_idioms_in_prose_are_seen_and_code_is_not() -> None:
+    page = "It goes on.\n```\nIt goes on.\n```\n    It goes on.\nUse `goes on`. You can go on to the next page.\n"
+
+    assert [number for number, line in prose_of_document(page) if has_idiom(line)] == [1]
+    assert [
+        number
+        for number, line in prose_of_page("<p>Of those\n{{ of_its_own }}\n<b>is told</b>")
+        if has_idiom(line)
+    ] == [3]
+
+
+def test_documents_are_plain_english() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+    wrong = [
+        f"{page.relative_to(ROOT)}:{number} {line.strip()[:120]}"
+        for page in (*pages, *sorted((ROOT / "docs").rglob("*.md")))
+        for number, line in prose_of_document(page.read_text("utf-8"))
+        if has_idiom(line)
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+def test_pages_of_the_console_are_plain_english() -> None:
+    wrong = [
+        f"{page.relative_to(ROOT)}:{number} {line.strip()[:120]}"
+        for page in sorted((ROOT / "python").rglob("*.html"))
+        for number, line in prose_of_page(page.read_text("utf-8"))
+        if has_idiom(line)
     ]
 
     assert not wrong, listed(wrong)

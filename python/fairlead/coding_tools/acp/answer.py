@@ -1,7 +1,7 @@
 """The answer that a caller gets of a tool's turn, in OpenAI's dialect.
 
-The tool's words are the answer. Its thoughts, plans and acts are the reasoning before it, so that a caller sees what is
-done and no client mistakes it for the answer.
+The tool's text is the answer. Its reasoning, plans and actions are the reasoning before it, so that a caller
+sees the actions and no client mistakes them for the answer.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _plan(entries: Any) -> Piece | None:
 
 
 def _usage(counted: Any) -> dict[str, Any] | None:
-    """OpenAI's usage. The protocol counts what was cached and thought beside input and output, and their total."""
+    """OpenAI's usage. The protocol counts cached and reasoning tokens beside input and output, and their total."""
     if not isinstance(counted, dict):
         return None
     names = (

@@ -1,7 +1,7 @@
 """The HTTP surface on loopback: chat completions in OpenAI's dialect, for the relay alone.
 
-Plain ASGI. Whoever has not the token of this start is refused. When the caller leaves, the call is cancelled, and with
-it the tool's process.
+Plain ASGI. Callers without the token of this start are refused. If the caller leaves, the call is cancelled,
+and with it the tool's process.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Call:
 
     async def _stream(self, pieces: AsyncGenerator[Piece | Ending, None]) -> None:
         async with aclosing(_with_silence(pieces)) as parts:
-            # A fault that comes soon still has a status of its own.
+            # An early fault can still set the HTTP status.
             first = await anext(parts)
             await self._send(_head(200, b"text/event-stream"))
             await self._part(self._writer.first())
@@ -158,7 +158,7 @@ class _Call:
 
 
 class _StreamFault(Exception):
-    """The caller was told of a fault inside the stream; the session ends all the same."""
+    """The fault was reported to the caller inside the stream; the session ends anyway."""
 
 
 async def _with_silence(

@@ -1,7 +1,7 @@
-"""A chat request, and what a tool is told of it.
+"""A chat request, and the messages for a tool.
 
-A tool keeps its own conversation. So a session that heard the beginning of the messages is told only what is new;
-one that did not is told all of them, in one prompt.
+A tool keeps its conversation. A session that received the beginning of the messages gets only the new ones; a
+new session gets all of them, in one prompt.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Errors of this provider, in the shape of OpenAI's.
 
-A fault of one tool has a status that blames the request: the relay would otherwise rest the connection, and with it
-every other tool.
+A fault of one tool has a status that blames the request: the relay would otherwise put the connection, and with
+it every other tool, into cooldown.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _NOT_RUN: Final = 127
 def main(arguments: list[str]) -> None:
     """Never returns: when the tool has ended, everything that it started is killed, and this process with it."""
     parent, memory_bytes, program, *rest = arguments
-    # Of data and not of addresses: runtimes reserve many times the addresses that they ever use.
+    # A limit on data and not on addresses: runtimes reserve many times the addresses that they use.
     resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGTERM, _end_session)

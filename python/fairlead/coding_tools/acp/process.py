@@ -1,4 +1,4 @@
-"""A tool's process: started in a session of its own, with nothing of the gateway's."""
+"""A tool's process: started in a separate session, without the gateway's environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def start_process(
         env=dict(environment),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        # What a tool writes there quotes its conversation, which belongs in no log.
+        # The error output of a tool quotes its conversation, which belongs in no log.
         stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
         limit=LINE_BYTES,

@@ -97,7 +97,7 @@ def _processes() -> list[_Process]:
         if not entry.name.isdigit():
             continue
         try:
-            # The command's name stands in parentheses and may hold anything: what follows the last one is numbers.
+            # The command's name is in parentheses and may contain anything: after the last one come numbers.
             fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
             continue

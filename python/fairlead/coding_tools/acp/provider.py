@@ -13,7 +13,7 @@ from fairlead.settings import ControlConfig
 from fairlead.store.sealer import Sealer
 
 PREFIX: Final = "acp"
-"""Of the models' names; the connection and its provider are called so too."""
+"""The prefix of the models' names, and the id of the connection and its provider."""
 _TIMEOUTS_MS: Final = {
     "connect_ms": 2_000,
     "header_ms": 120_000,

@@ -1,4 +1,4 @@
-"""Which process a call gets: that of its session, or one of its own that ends with it."""
+"""The process for a call: that of its session, or a separate one that ends with the call."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Sessions:
                 (each for each in self._all if not each.is_busy), key=_idle_since, default=None
             )
             if idle is None:
-                # No 503: the relay would rest the connection, and with it the sessions that are there.
+                # No 503: the relay would put the connection, and with it the existing sessions, into cooldown.
                 message = f"All {self._config.max_sessions} sessions of coding tools are busy: try again later."
                 raise AcpFault(409, "sessions_busy", message)
             self._all.remove(idle)

@@ -121,7 +121,7 @@ class Tool:
         self._reading.cancel()
         await asyncio.wait({self._reading})
         if self._prompting is not None:
-            # Whoever still listens is told in this time why there is no more.
+            # Callers that still wait get the reason for the end within this time.
             await asyncio.wait({self._prompting}, timeout=_CANCEL_S)
             self._prompting.cancel()
         if self._config.workspace is None:
@@ -157,7 +157,7 @@ class Tool:
     async def _finish(
         self, blocks: list[Block], pieces: asyncio.Queue[Piece | Ending | AcpFault]
     ) -> None:
-        # Without a deadline of its own: the session's time is the bound.
+        # Without a deadline: the session's time is the limit.
         try:
             result = await self._peer.ask(
                 "session/prompt", {"sessionId": self._session, "prompt": blocks}

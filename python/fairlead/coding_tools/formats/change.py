@@ -24,7 +24,7 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`value` is what stands at `place` afterwards: strings, numbers, booleans, lists and mappings, or `ABSENT`."""
+    """`value` is the new value at `place`: strings, numbers, booleans, lists and mappings, or `ABSENT`."""
 
     place: Place
     value: Any
@@ -35,7 +35,7 @@ class UneditableFile(ValueError):
 
 
 def entry_index(entries: Sequence[Any], step: dict[str, str]) -> int | None:
-    """Where the entry of a list is that has this field."""
+    """The position of the list entry with this field."""
     ((name, value),) = step.items()
     for at, entry in enumerate(entries):
         if isinstance(entry, dict) and entry.get(name) == value:

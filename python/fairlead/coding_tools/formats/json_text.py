@@ -1,6 +1,6 @@
 """JSON with comments and trailing commas, edited as text.
 
-A member is added after the last one of its object and in the layout of that object: on a line of its own where the
+A member is added after the last one of its object and in the layout of that object: on a separate line if the
 closing brace has one. Removing it again restores every byte.
 """
 

@@ -1,8 +1,9 @@
 """TOML, edited as text.
 
-A member is added after the last one of its table, a table at the end of the file. Removing it again restores every
-byte. What the standard library reads afterwards is compared with what was meant (`document.py`), so a layout that
-cannot take the change, such as a table written in one line, is refused and not broken.
+A member is added after the last one of its table, a table at the end of the file. Removing it again restores
+every byte. The file is then parsed with the standard library and compared with the intended content
+(`document.py`). A layout that cannot hold the change, such as a table written in one line, is refused and not
+broken.
 """
 
 from __future__ import annotations

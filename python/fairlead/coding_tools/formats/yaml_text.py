@@ -1,7 +1,7 @@
 """YAML, edited as text.
 
-The parser says where each value stands; a member is added after the last one of its mapping, an entry after the last
-one of its list. Removing it again restores every byte. Values are written as JSON, which is YAML.
+The parser gives the position of each value; a member is added after the last one of its mapping, an entry after
+the last one of its list. Removing it again restores every byte. Values are written as JSON, which is YAML.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _child(node: yaml.Node, step: Step) -> tuple[yaml.Node, yaml.Node] | None:
 
 
 def _content_end(node: yaml.Node, text: str) -> int:
-    """Where the last character of a value stands, without the comments and blank lines that follow it."""
+    """The position of the last character of a value, without the comments and blank lines that follow it."""
     while not isinstance(node, yaml.ScalarNode) and not node.flow_style and node.value:
         last = node.value[-1]
         node = last[1] if isinstance(last, tuple) else last

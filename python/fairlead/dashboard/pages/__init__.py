@@ -1,1 +1,1 @@
-"""The pages of the console, one module for each subject; a new one is found by itself."""
+"""The pages of the console, one module for each subject; a new module is found automatically."""

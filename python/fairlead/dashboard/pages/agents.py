@@ -1,4 +1,4 @@
-"""Agents: prompts that answer under an address of their own, as agents do (A2A)."""
+"""Agents: prompts that answer at an address, as agents do (A2A)."""
 
 from __future__ import annotations
 

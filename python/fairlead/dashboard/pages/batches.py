@@ -1,4 +1,4 @@
-"""Batches and files: many requests at a price of their own, what they read and what they leave.
+"""Batches and files: many requests at a separate price, with their input and output files.
 
 Both belong to keys, so a key is chosen first (`acting_key.py`).
 """

@@ -105,7 +105,7 @@ _PACE: Final = (
 
 
 def _moving(group: dict[str, Any], others: list[tuple[str, str]]) -> Group:
-    """Where the keys of a group go that is deleted."""
+    """The group to which the keys of a deleted group move."""
     count = group["keyCount"]
     words = {0: "Its keys go to", 1: "Its key goes to"}.get(count, f"Its {count:,} keys go to")
     options = ((NO_GROUP, "no group"), *others)

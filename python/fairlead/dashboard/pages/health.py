@@ -71,20 +71,20 @@ async def ask_reset_all(_visit: Visit, _typed: FormFields) -> Question:
 
 
 async def wake(visit: Visit, typed: FormFields) -> str:
-    """Ends the rest of a model."""
+    """Ends the cooldown of a model."""
     body = {**_target_of(typed), "model": typed.get("model", "")}
     await visit.api.send("DELETE", "/api/resilience/model-cooldowns", body)
     return PLACE
 
 
 async def wake_all(visit: Visit, _typed: FormFields) -> str:
-    """Ends the rest of every model."""
+    """Ends the cooldown of every model."""
     await visit.api.send("DELETE", "/api/resilience/model-cooldowns", {"all": True})
     return PLACE
 
 
 async def ask_wake_all(visit: Visit, _typed: FormFields) -> Question:
-    """Names what is asked again."""
+    """Names the models that are used again."""
     rests = await visit.api.get("/api/resilience/model-cooldowns")
     goes = [
         f"The cooldown of {rests['total']:,} models: each is used again at once.",

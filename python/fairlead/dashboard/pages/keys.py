@@ -106,7 +106,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
     stored = _flat(key)
     refuse_idle(values, stored, KEY)
     values = with_enforcement(values, stored)
-    # What an older version gave it and this one does not know is not taken away unseen.
+    # Values of an older version that this one does not know are not removed silently.
     known = {name for name, _ in SCOPES}
     values["scopes"] += [each for each in key["scopes"] if each not in known]
     changed = _body(changed_values(values, stored), values)
@@ -196,7 +196,7 @@ def _body(changed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         is_set = schedule["enabled"] or schedule.get("from") or schedule.get("until")
         body["accessSchedule"] = schedule if is_set else None
     if not values.get("chaosModeEnabled") and not body.get("chaosFaults", True):
-        # None is chosen while none is given: what stands stays.
+        # None is selected while there is no value: the stored value stays.
         del body["chaosFaults"]
     if "usageAlertPercents" in body:
         body["usageAlertPercents"] = [_percent(line) for line in body["usageAlertPercents"]]

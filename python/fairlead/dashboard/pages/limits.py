@@ -1,4 +1,4 @@
-"""Limits: which hold now for connections and keys, how much of each is left, and who waits."""
+"""Limits: the current limits of connections and keys, the remainder of each, and the waiting requests."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ async def show_models(visit: Visit) -> View:
 
 
 async def show_model(visit: Visit) -> View:
-    """A model: what it can do, its price with its tiers, what is said of it."""
+    """A model: its capabilities, its price with its tiers, its overrides."""
     provider, name = _named(visit)
     entry, kind, owner = await _find(visit, provider, name)
     prices, rows = await asyncio.gather(
@@ -228,7 +228,7 @@ async def undo_unset_price(visit: Visit, _typed: FormFields) -> Undo | None:
 
 
 async def set_settings(visit: Visit, typed: FormFields) -> str:
-    """Sets what is said of the model."""
+    """Sets the overrides of the model."""
     provider, name = _named(visit)
     rows = await visit.api.get("/api/provider-models", provider=provider)
     check_unchanged({SEEN: fingerprint(_settings_of(rows, name))}, typed, SEEN)
@@ -240,7 +240,7 @@ async def set_settings(visit: Visit, typed: FormFields) -> str:
 
 
 async def ask_forget(visit: Visit, _typed: FormFields) -> Question:
-    """Names what goes with what is said of a model."""
+    """Names what is deleted with the overrides of a model."""
     goes = [
         f"The overrides for {visit.query.get('id', '')}; it is as its provider says again.",
         "A model that was added here is in no list any more.",
@@ -249,7 +249,7 @@ async def ask_forget(visit: Visit, _typed: FormFields) -> Question:
 
 
 async def forget(visit: Visit, _typed: FormFields) -> str:
-    """Forgets what is said of the model."""
+    """Deletes the overrides of the model."""
     provider, name = _named(visit)
     await visit.api.send(
         "DELETE", "/api/provider-models", query={"provider": provider, "model": name}

@@ -367,7 +367,7 @@ def _shown_percents(connection: dict[str, Any]) -> dict[str, str]:
 
 
 def _percents(typed: dict[str, str]) -> dict[str, float] | None:
-    """The percent of each window; None for none of its own."""
+    """The per cent of each window; None without a value."""
     try:
         percents = {name: decimal_number(text.removesuffix("%")) for name, text in typed.items()}
         return percents or None

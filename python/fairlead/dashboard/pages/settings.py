@@ -35,7 +35,7 @@ TITLES: Final = {
     "credential": "Scheduled checks of providers",
     "provider": "Scheduled checks of providers",
 }
-# Where the name of a setting reads badly in its group.
+# Labels of settings whose name reads badly in its group.
 LABELS: Final = {
     "usage_retention_days": "Requests",
     "usage_minute_retention_days": "Sums by the minute",
@@ -110,7 +110,7 @@ def _groups() -> tuple[Group, ...]:
 def _field(name: str, info: FieldInfo) -> Field:
     first, _, last = name.rpartition("_")
     unit = UNITS.get(last, "")
-    # What the unit says is not said twice.
+    # Words that repeat the unit are left out.
     words = LABELS.get(name) or (first if unit else name).replace("_", " ").capitalize()
     for known, spelled in (
         ("ttl", "lifetime"),

@@ -225,7 +225,7 @@ def _exported_cost(row: Row, unpriced: int) -> tuple[str, int]:
 
 
 async def _read_unpriced(api: Api, choice: Choice) -> dict[str | None, int]:
-    """Requests without a price by the group's value; of session tags none are told apart."""
+    """Requests without a price by the group's value; session tags are not distinguished."""
     group = "model" if choice.group == "tag" else choice.group
     answer = await api.get("/api/usage/unpriced", groupBy=group, **choice.window.query)
     return {each["value"]: each["requests"] for each in answer["groups"]}
@@ -277,7 +277,7 @@ def _series_of(choice: Choice) -> dict[str, Any]:
 
 
 async def _read_whole(api: Api, choice: Choice) -> list[Row]:
-    """The sums by bucket, where no group is drawn by itself."""
+    """The sums by bucket, without separate groups."""
     if choice.group not in WHOLE:
         return []
     return await read_sums(api, choice.window.bucket, **choice.window.query)

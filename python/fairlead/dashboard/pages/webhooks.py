@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, and whether it arrived."""
+"""Webhooks: who receives which events, and whether they arrived."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Backup:
 
 
 class Folder:
-    """The copies that are kept, and those under way in the data directory's folder (mode 0700)."""
+    """The stored copies, and unfinished ones in the data directory's folder (mode 0700)."""
 
     def __init__(self, data_dir: Path, blobs: Blobs) -> None:
         self._path = data_dir / FOLDER

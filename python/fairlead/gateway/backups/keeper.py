@@ -36,7 +36,7 @@ Kind = Literal["state", "usage"]
 COPY_DEADLINE_S = 50.0
 INSPECT_DEADLINE_S = 40.0
 SENTENCE_MAX_CHARS = 300
-# Where the contents of files are in their store.
+# The names of files' contents in their store.
 CONTENTS = "files"
 
 log = structlog.get_logger("fairlead.gateway")
@@ -125,8 +125,8 @@ class Keeper:
     async def inspect(
         self, part: Path, kind: Kind = "state", *, deadline_s: float = INSPECT_DEADLINE_S
     ) -> dict[str, int]:
-        """Counts the rows in the file, in a process of its own because a damaged file may crash it.
-        `InvalidRequest` when the file cannot be restored.
+        """Counts the rows in the file, in a separate process because a damaged file may crash it. Raises
+        `InvalidRequest` if the file cannot be restored.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,

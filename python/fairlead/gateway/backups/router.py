@@ -85,16 +85,14 @@ async def list_all(services: ServicesDep) -> BackupList:
 
 @router.put("", summary="Make a backup")
 async def create(services: ServicesDep) -> CreatedBackup:
-    """A copy of one moment. How many stay, and how long, is said by `backupKeepCount` and
-    `backupKeepDays`.
-    """
+    """A consistent copy. `backupKeepCount` and `backupKeepDays` set how many are kept, and for how long."""
     backup = await keeper_of(services).make("manual")
     return CreatedBackup.model_construct(**dict(_view(backup)), created=True)
 
 
 @router.post("", summary="Put a backup back")
 async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) -> Restored:
-    """All of the state is as it was then: users, sessions and keys too."""
+    """Replaces all of the state, including users, sessions and keys."""
     keeper = keeper_of(services)
     backup = await _found(keeper, body.backup_id, "backupId")
 

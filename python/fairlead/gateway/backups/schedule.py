@@ -25,8 +25,8 @@ log = structlog.get_logger("fairlead.gateway")
 
 
 async def run_schedule(services: Services) -> None:
-    """Makes the backups that are due; runs until it is cancelled. One that fails is told of by the
-    event `backup.failed` and tried again a quarter of an hour later.
+    """Makes the backups that are due; runs until it is cancelled. A failed backup sends the event `backup.failed`
+    and is retried a quarter of an hour later.
     """
     wait_s = FIRST_CHECK_AFTER_S
     while True:

@@ -1,9 +1,8 @@
 """Taking an archive out: `python -m fairlead.gateway.backups.unpack <archive> <folder>`.
 
-An archive that comes back may be anybody's. Only the names of an export are taken out of it, plain files alone,
-with bounds
-on their bytes, their number and the headers that describe them. It runs in a process of its own, whose memory is
-bounded: the library reads some headers whole.
+An uploaded archive is untrusted. Only the names of an export are extracted, only plain files, with limits on
+their bytes, their number and the headers that describe them. Extraction runs in a separate process with limited
+memory, because the library reads some headers completely.
 
 The process prints the number of files as JSON. It ends with 2 where the archive is refused, with a sentence on its
 error output, and with 3 where the disk has no room.
@@ -54,9 +53,9 @@ _REFUSED, _FULL = 2, 3
 
 
 async def unpack_apart(source: Path, target: Path) -> int:
-    """Takes an archive out into a folder that does not exist yet, in a process of its own; returns how many files
-    it has.
-    `InvalidRequest` for what is no archive of everything, `StorageFull`, `StorageUnavailable` where it takes too long.
+    """Extracts an archive into a folder that does not exist yet, in a separate process; returns the number of its
+    files. Raises `InvalidRequest` for anything but a complete export, `StorageFull`, and `StorageUnavailable`
+    if it takes too long.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "fairlead.gateway.backups.unpack", str(source), str(target)),

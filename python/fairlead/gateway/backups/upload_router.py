@@ -79,7 +79,7 @@ async def add(
 
 @router.delete("/{upload_id}", summary="Forget an upload")
 async def delete(upload_id: str, services: ServicesDep) -> Success:
-    """One that nobody goes on with is forgotten after a day."""
+    """An upload without new parts is deleted after a day."""
     await uploads_of(services).delete(upload_id)
     return Success()
 
@@ -88,8 +88,8 @@ async def delete(upload_id: str, services: ServicesDep) -> Success:
 async def restore(
     upload_id: str, services: ServicesDep, body: StartRestore | None = None
 ) -> UploadView:
-    """Checks it, and puts it back unless `dryRun` says not to; GET tells how far that is. What is damaged or no
-    export of a fairlead changes nothing.
+    """Checks the export and, without `dryRun`, restores it. GET shows the progress. A damaged file, or one that is
+    not an export, changes nothing.
     """
     uploads = uploads_of(services)
     await uploads.start(upload_id, is_dry=body.dry_run if body else False)

@@ -1,5 +1,5 @@
-"""Uploads of exports, which may be larger than one request: parts are added one after the other, and the whole is
-checked and put back on its own.
+"""Uploads of exports, which may be larger than one request: parts are added one after the other, and the whole
+file is checked and restored separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UPLOADS_MAX: Final = 4
 PART_MAX_BYTES: Final = 32 * MIB
 # Databases are read to their end.
 CHECK_DEADLINE_S: Final = 1800.0
-# Uploads that nobody goes on with.
+# Uploads without new parts.
 KEPT_S: Final = 24 * 3600.0
 _NAME: Final = re.compile(r"([0-9a-f]{24})-([0-9]{1,15})\.upload")
 _ID: Final = re.compile(r"[0-9a-f]{24}")
@@ -155,7 +155,7 @@ class Uploads:
             await self._restore(upload, folder, progress)
         except FairleadError as error:
             await self._refuse(upload, folder, progress, error, error.message)
-        except Exception as error:  # noqa: BLE001 - whoever asks for the progress is told
+        except Exception as error:  # noqa: BLE001 - callers see it in the progress
             log.error("export not restored", error=type(error).__name__)
             await self._refuse(upload, folder, progress, error, "The restore failed.")
 

@@ -22,13 +22,13 @@ class InlineRequest(GoogleWire):
 
 
 class InlineRequests(GoogleWire):
-    """Requests that stand in the call."""
+    """Requests inside the call."""
 
     requests: Annotated[list[InlineRequest], Field(min_length=1, max_length=LINES_MAX)]
 
 
 class InputConfig(GoogleWire):
-    """Where the requests are: one of the two."""
+    """The requests, in one of two ways."""
 
     requests: InlineRequests | None = None
     file_name: Annotated[StrictStr, Field(min_length=1, max_length=128)] | None = None

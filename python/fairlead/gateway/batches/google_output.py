@@ -1,6 +1,5 @@
-"""The output file of a batch in Google's dialect: `{"key", "response"}` or `{"key", "error"}` for
-each line of the input, in its order. Where the requests stand in the call itself, `metadata`
-takes the place of `key`.
+"""The output file of a batch in Google's dialect: `{"key", "response"}` or `{"key", "error"}` for each line of the
+input, in its order. If the requests are inside the call, `metadata` replaces `key`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def write_output(source: Path, results: Results, target: Path) -> None:
 
 
 def output_lines(output: bytes) -> list[orjson.Fragment]:
-    """The lines of an output, as they stand in an answer."""
+    """The lines of an output, as in an answer."""
     return [orjson.Fragment(line) for line in output.removesuffix(b"\n").split(b"\n") if line]
 
 

@@ -55,9 +55,9 @@ _CALL: Final = "batch.inputConfig.requests.requests"
 async def generate(
     model: str, ask: GoogleBatchAsk, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
-    """`batch.inputConfig` has the requests, or names a file of them (`files/file-...`, of the purpose
-    `batch`, with `{"key", "request"}` a line). `batch.webhookConfig` says who is told of its end in
-    place of the key's webhooks (`/v1/webhooks`).
+    """`batch.inputConfig` has the requests, or names a file of them (`files/file-...`, of the purpose `batch`,
+    with `{"key", "request"}` a line). `batch.webhookConfig` names webhooks that replace the key's webhooks
+    (`/v1/webhooks`).
     """
     fields = ask.batch
     model = named_model(model)
@@ -128,7 +128,7 @@ async def read(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Respons
 async def list_google(
     services: ServicesDep, owner: OwnerDep, page_size: PageSize = None, page_token: PageToken = None
 ) -> dict[str, Any]:
-    """Newest first, without answers that stand in operations: read one to have them."""
+    """Newest first, without the answers in the operations: read a batch to get them."""
     most = min(page_size or PAGE, PAGE_MAX)
     try:
         found, has_more = await services.state.read(
@@ -148,7 +148,7 @@ async def cancel(
     owner: OwnerDep,
     _body: Annotated[dict[str, Any] | None, Body()] = None,
 ) -> dict[str, Any]:
-    """No further request is run; those that are under way have half a minute."""
+    """No further request runs; requests in progress have half a minute."""
 
     def mark(con: Connection) -> None:
         find_batch_in(con, batch_id, owner, DIALECT)
@@ -160,7 +160,7 @@ async def cancel(
 
 
 async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """With answers that stand in its operation. One that has not ended is refused."""
+    """Also deletes the answers in its operation. A batch that has not ended is refused."""
     await delete_ended(services, batch_id, owner, DIALECT)
     return {}
 

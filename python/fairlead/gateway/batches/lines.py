@@ -176,7 +176,7 @@ def _is_spelling_of(named: str, model: str) -> bool:
 
 
 def google_body(request: dict[str, Any]) -> bytes:
-    """The body of a request for `generateContent`, without the model, which stands in the address."""
+    """The body of a request for `generateContent`, without the model, which is in the URL."""
     return orjson.dumps({name: value for name, value in request.items() if name != "model"})
 
 

@@ -1,9 +1,8 @@
 """The results of a batch on disk: one line for each request, appended as it is answered.
 
-Two files in the folder `batches` become the output and the error file at the end. They are all that
-is remembered of a batch's progress: after a crash the requests that they name are not run again,
-and a last line that is not whole is cut off. Where nodes share the folder, only the one that has the batch's lease
-writes.
+Two files in the folder `batches` become the output and the error file at the end. They are the only record of a
+batch's progress: after a crash the requests in them do not run again, and an incomplete last line is cut off.
+If nodes share the folder, only the node with the batch's lease writes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from fairlead.store.work_leases import check_lease, has_lease
 
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
-# Google's names of the counts; there, thoughts are not counted among the candidates.
+# Google's names of the counts; it does not count reasoning among the candidates.
 _GOOGLE = (
     "promptTokenCount",
     "candidatesTokenCount",

@@ -1,8 +1,8 @@
-"""The results of a batch under way as other nodes find them, where the store of files is no folder that they share.
+"""The results of a batch in progress for other nodes, if the store of files is not a shared folder.
 
-What was added to the files on this machine is put into the store every second, a piece at a time. A node that takes
-the batch up puts the pieces together, with what it has itself: each request that is named in either is done. So a
-node that is killed leaves a second of answers to be asked for again.
+New data of the local files is put into the store every second, one piece at a time. A node that takes over the
+batch joins the pieces, with its own data: each request in either is done. A killed node therefore loses at most
+a second of answers, which are requested again.
 """
 
 from __future__ import annotations

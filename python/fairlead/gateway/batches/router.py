@@ -77,9 +77,9 @@ class BatchAsk(BaseModel):
 
 @router.post("", summary="Run every line of a file")
 async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """`input_file_id` is an uploaded file of the purpose `batch`, with one request a line:
-    `{"custom_id", "method": "POST", "url", "body"}`, where `url` is the batch's `endpoint`.
-    `webhook_config` says who is told of its end in place of the key's webhooks (`/v1/webhooks`).
+    """`input_file_id` is an uploaded file of the purpose `batch`, with one request a line: `{"custom_id",
+    "method": "POST", "url", "body"}`, where `url` is the batch's `endpoint`. `webhook_config` names webhooks
+    that replace the key's webhooks (`/v1/webhooks`).
     """
     created_at_ms = now_ms()
     expiry = ask.output_expires_after
@@ -129,9 +129,8 @@ async def batches(
         str | None, Header(alias="x-goog-api-client", include_in_schema=False)
     ] = None,
 ) -> dict[str, Any]:
-    """Newest first; `after` is the id of the last one seen. Version 1 of Google's API has this
-    address for its list: its clients, and whoever pages as they do, get that one
-    (`GET /v1beta/batches`).
+    """Newest first; `after` is the id of the last one seen. Version 1 of Google's API uses the same path: its
+    clients, and callers with its paging parameters, get its list (`GET /v1beta/batches`).
     """
     if page_size is not None or page_token is not None or google_client is not None:
         return await list_google(services, owner, page_size, page_token)
@@ -159,8 +158,8 @@ async def delete_done(
 
 @router.get("/{batch_id}", summary="One batch")
 async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
-    """The batch: its status, its counts and, once it has ended, the files that it left. One that was asked for
-    in Google's words is told in them: version 1 of Google's API has this address for it.
+    """The batch's status, its counts and, after its end, its files. A batch of Google's API is returned in
+    Google's format: version 1 of that API uses the same path.
     """
     found = await services.state.read(lambda con: find_batch_in(con, batch_id, owner, *_SHOWN))
     if found.dialect == "gemini":
@@ -170,7 +169,7 @@ async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Respon
 
 @router.post("/{batch_id}/cancel", summary="Stop a batch")
 async def cancel(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """No further line is run; those that are under way have half a minute. What was done is kept."""
+    """No further line runs; lines in progress have half a minute. Finished answers are kept."""
 
     def mark(con: Connection) -> Batch:
         find_batch_in(con, batch_id, owner, *_SHOWN)

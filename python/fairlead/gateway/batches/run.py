@@ -43,7 +43,7 @@ from fairlead.store.owner_bytes import check_disk
 from fairlead.store.services import Services
 
 WIDTH: Final = 8
-"""Lines of one batch that are under way at once."""
+"""Lines of one batch that run at once."""
 LINE_DEADLINE_S: Final = 900.0
 ANSWER_ROOM_BYTES: Final = 8 * 1024 * 1024
 """Free bytes on the disk that are required before a line is run: roughly the largest answer."""
@@ -54,12 +54,12 @@ COUNT_EVERY_S: Final = 1.0
 CANCEL_GRACE_S: Final = 30.0
 # Statuses that may pass: limits of the caller, an overloaded provider or gateway.
 PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
-# What writes the single output file of a batch, and the ending of that file's name on disk.
+# The writer of the single output file of a batch, and the extension of that file.
 _WRITERS: Final = {"gemini": (write_output, ".google"), "anthropic": (write_results, ".anthropic")}
 
 
 class BatchRun:
-    """One batch under way. `run` returns when the batch has ended; `cancel` ends it sooner."""
+    """One batch in progress. `run` returns when the batch has ended; `cancel` ends it sooner."""
 
     def __init__(self, services: Services, client: httpx.AsyncClient, batch: Batch) -> None:
         self._services = services
@@ -173,9 +173,8 @@ class BatchRun:
             is_more = True
             while is_more or under_way:
                 while is_more and len(under_way) < WIDTH and not self._is_stopped():
-                    # A request is paid for once it is sent, so its answer must fit on the disk first.
-                    # Where it does not, the
-                    # batch waits until there is room; the lines under way are still written.
+                    # A request costs money once it is sent, so its answer must fit on the disk first. If it does not
+                    # fit, the batch waits until there is space; lines in progress are still written.
                     await asyncio.to_thread(check_disk, folder, ANSWER_ROOM_BYTES)
                     line = await lines.next()
                     if line is None:
@@ -190,8 +189,7 @@ class BatchRun:
                     under_way.discard(task)
                     task.result()
             if under_way:
-                # Requests under way are paid for already, so their answers are waited for, with a
-                # limit.
+                # Requests in progress have been paid for, so the batch waits for their answers, with a limit.
                 grace_s = 0.0 if self._is_expired() or self._revoked else CANCEL_GRACE_S
                 await asyncio.wait(under_way, timeout=grace_s)
             if self._is_expired():
@@ -251,8 +249,8 @@ class BatchRun:
         headers = on_behalf_of(config, batch.owner) | {
             "content-type": "application/json",
             "x-gateway-session-id": batch.id,
-            # After a crash the line is sent again with this key, and the relay joins it with the call
-            # still under way.
+            # After a crash the line is sent again with this key, and the relay joins it with the call that is still in
+            # progress.
             "idempotency-key": f"{batch.id}:{line.number}",
         }
         if batch.betas is not None:

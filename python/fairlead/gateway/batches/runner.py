@@ -90,7 +90,7 @@ class BatchRunner(Runner[Batch]):
             await self._forget_strays()
 
     def cancel(self, batch_id: str) -> None:
-        """Stops a batch that is under way; its row is marked as cancelling already."""
+        """Stops a batch in progress; its row is already marked as cancelling."""
         if run := self._runs.get(batch_id):
             run.cancel()
         self.wake()

@@ -112,7 +112,7 @@ def new_batch(created_at_ms: int, **requested: Any) -> Batch:
 
 
 def insert_batch(con: Connection, batch: Batch) -> None:
-    """Adds a batch. `RateLimited` when the owner, or the gateway, has as many under way as allowed."""
+    """Adds a batch. Raises `RateLimited` if the owner, or the gateway, has reached its maximum in progress."""
     own, all_ = con.execute(
         "SELECT count(*) FILTER (WHERE owner = ?), count(*) FROM batches WHERE ended_at_ms IS NULL",
         [batch.owner],

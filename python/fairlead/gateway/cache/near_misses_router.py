@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/cache/near-misses", tags=["cache"])
 
 @router.get("", summary="Questions that were nearly answered from the cache, newest first")
 async def near_misses(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> NearMisses:
-    """Each with the kept question that was nearest and what kept its answer from being given."""
+    """Each with the nearest cached question and the reason why its answer was not returned."""
     replies = await services.command("cache.near_misses", {})
     rows = sorted(
         (row for each in replies for row in each["near_misses"]),
@@ -35,6 +35,6 @@ async def near_misses(services: ServicesDep, limit: Limit = 50, offset: Offset =
 
 @router.delete("", summary="Forget the questions that were nearly answered")
 async def forget(services: ServicesDep) -> CacheRemoved:
-    """Kept answers stay."""
+    """Cached answers are not deleted."""
     replies = await services.command("cache.clear_near_misses", {})
     return CacheRemoved.model_construct(removed=sum(each["removed"] for each in replies))

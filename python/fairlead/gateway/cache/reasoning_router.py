@@ -1,7 +1,7 @@
-"""`/api/cache/reasoning`: what models thought before they called tools, kept by relay workers to be
-sent again to the providers that want it.
+"""`/api/cache/reasoning`: the reasoning of models before tool calls, stored by relay workers for providers that
+require it back.
 
-Thoughts are never told: an entry is known by the id of the call that followed.
+The text of the reasoning is never returned: an entry is known by the id of the call that followed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def reasoning(
     tool_call_id: ToolCallId = None,
     provider: Provider = None,
 ) -> ReasoningCache:
-    """Counts, and a page of what is kept."""
+    """Counts, and a page of the stored entries."""
     replies = await services.command(
         "reasoning.list",
         {

@@ -59,7 +59,7 @@ async def stats(services: ServicesDep) -> CacheStats:
 
 @router.delete("/stats", summary="Clear the caches")
 async def clear(services: ServicesDep) -> AnswersRemoved:
-    """Nothing that was kept is given after this returns, and nothing that is being asked is kept."""
+    """After this returns, no earlier answer is used, and answers to requests in progress are not stored."""
     return _removed(await services.command("cache.clear", {}))
 
 
@@ -74,7 +74,7 @@ async def entries(
     signature: Signature = None,
     stale_ms: StaleMs = None,
 ) -> CacheEntries:
-    """A page of what is kept. With several workers an answer may be kept by more than one."""
+    """A page of the entries. With several workers, more than one may hold an answer."""
     if page * limit > LISTED_MAX:
         raise InvalidRequest(
             f"page x limit must be at most {LISTED_MAX}: narrow the list instead.", param="page"
@@ -105,7 +105,7 @@ async def forget(
     signature: Signature = None,
     stale_ms: StaleMs = None,
 ) -> AnswersRemoved:
-    """Every parameter that is sent must fit; without any, everything is forgotten."""
+    """Every sent parameter must match; without any, everything is deleted."""
     wanted = _filter(model, provider, key_id, signature, stale_ms)
     if wanted:
         return _removed(await services.command("cache.delete", {"filter": wanted}))
@@ -114,14 +114,14 @@ async def forget(
 
 @router.get("/thresholds", summary="Learnt thresholds of the vector cache")
 async def thresholds(services: ServicesDep) -> PartitionThresholds:
-    """How near a question must be in each partition that has learnt something."""
+    """The minimum similarity of a question in each partition with a learnt threshold."""
     settings = await services.state.read(read_operator_settings)
     return thresholds_view(await services.command("thresholds.list", {}), settings)
 
 
 @router.delete("/thresholds", summary="Forget what one partition, or all, have learnt")
 async def forget_thresholds(services: ServicesDep, partition: Signature = None) -> CacheRemoved:
-    """From then on `vectorCacheThreshold` holds again."""
+    """After that `vectorCacheThreshold` applies again."""
     wanted = {} if partition is None else {"partition": partition}
     replies = await services.command("thresholds.forget", wanted)
     return CacheRemoved.model_construct(removed=max(each["removed"] for each in replies))

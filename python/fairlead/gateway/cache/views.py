@@ -291,7 +291,7 @@ def _hits(stats: dict[str, Any]) -> int:
 
 
 def _hit_rate(stats: dict[str, Any]) -> float:
-    # A request that joined a call under way was counted as a miss first.
+    # A request that joined a call in progress was counted as a miss first.
     looked = stats["exact_hits"] + stats["shared_hits"] + stats["vector_hits"] + stats["misses"]
     return round(_hits(stats) / looked, 4) if looked else 0.0
 

@@ -18,7 +18,7 @@ TTL_MAX_MS: Final = 30 * 86_400_000
 _DURATION = re.compile(r"(?P<s>[0-9]{1,9})(?:\.(?P<part>[0-9]{1,9}))?s")
 
 CONTENT_MEMBERS: Final = ("contents", "systemInstruction", "tools", "toolConfig")
-"""What is stored: members of a generateContent request."""
+"""The stored members of a generateContent request."""
 
 
 class Expiry(GoogleWire):

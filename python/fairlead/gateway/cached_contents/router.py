@@ -27,16 +27,17 @@ from fairlead.store.services import ServicesDep
 PAGE: Final = 50
 PAGE_MAX: Final = 1_000
 CONTENT_MAX_BYTES: Final = 24 * 1024 * 1024
-# Of an ordinary text, about.
+# The size of ordinary text, roughly.
 BYTES_PER_TOKEN: Final = 4
 
 
 async def create(
     fields: CachedContentFields, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
-    """Stores `contents`, `systemInstruction`, `tools` and `toolConfig`. They are put in front of each request that
-    names the result in `cachedContent`, whatever its provider. The caller need not send them again; the provider reads
-    them each time, on the terms of its own caching. It expires after `ttl`, or else after an hour.
+    """Stores `contents`, `systemInstruction`, `tools` and `toolConfig`. The gateway inserts them before each
+    request that names the result in `cachedContent`, for any provider. The caller need not send them again, but
+    the provider reads them each time, with its prompt caching. The content expires after `ttl`, by default an
+    hour.
     """
     content = fields.content()
     if not content:

@@ -80,8 +80,8 @@ class RelayNodes:
         )
 
     async def have_brought_all(self, within_s: float) -> bool:
-        """Waits until each live node has said twice from now on that it has brought everything: the first time it may
-        have looked before now. False where one did not, or none is heard of.
+        """Waits until each live node has reported twice from now on that it has sent everything: the first time it
+        may have looked before now. False if one did not, or if there is none.
         """
         begun = {node_id: node.times_empty for node_id, node in self._live().items()}
         try:

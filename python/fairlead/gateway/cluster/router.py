@@ -49,7 +49,7 @@ class ClusterView(Wire):
 
 @router.get("", summary="The nodes of this instance, and how far each has come")
 async def cluster(services: ServicesDep) -> ClusterView:
-    """Of a node by itself, it shows that one."""
+    """A single node shows only itself."""
     is_complete = True
     try:
         rows = [] if services.peers is None else await services.peers.live()

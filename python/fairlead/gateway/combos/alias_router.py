@@ -66,7 +66,7 @@ async def list_all(
 @router.put("", summary="Make an alias, or point it elsewhere")
 @router.post("", summary="Make an alias, or point it elsewhere")
 async def create(new: Alias, services: ServicesDep) -> Alias:
-    """The alias can be asked for when this returns."""
+    """The alias can be used when this returns."""
 
     def store(con: Connection) -> None:
         put_alias(con, new.alias, new.model)

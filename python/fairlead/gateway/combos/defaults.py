@@ -15,7 +15,7 @@ _NAME: Final = "combo_defaults"
 
 
 class ProviderLimits(Wire):
-    """Of every target of one provider."""
+    """Values for every target of one provider."""
 
     target_timeout_ms: TimeoutMs
 

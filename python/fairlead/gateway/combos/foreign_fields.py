@@ -1,4 +1,4 @@
-"""Fields that combos of other gateways have and ours have not: each is refused with what stands in its place."""
+"""Fields of other gateways' combos that fairlead does not have: each is refused with its replacement."""
 
 from __future__ import annotations
 

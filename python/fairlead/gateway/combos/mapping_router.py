@@ -43,7 +43,7 @@ class MappingList(Wire):
 
 @router.get("", summary="List mappings of models to combos")
 async def list_all(services: ServicesDep) -> MappingList:
-    """Every mapping, the one that holds first."""
+    """Every mapping, in order of precedence."""
     found = [_view(one) for one in await services.state.read(all_mappings)]
     return MappingList.model_construct(mappings=found, total=len(found))
 
@@ -69,7 +69,7 @@ async def read(mapping_id: str, services: ServicesDep) -> MappingView:
     return _view(await services.state.read(lambda con: _found(con, mapping_id)))
 
 
-@router.put("/{mapping_id}", summary="Change a mapping; fields that are not sent stay")
+@router.put("/{mapping_id}", summary="Change a mapping; other fields keep their value")
 async def change(mapping_id: str, change: MappingChange, services: ServicesDep) -> MappingView:
     """In force when this returns."""
 
@@ -87,7 +87,7 @@ async def change(mapping_id: str, change: MappingChange, services: ServicesDep) 
 
 @router.delete("/{mapping_id}", summary="Delete a mapping")
 async def delete(mapping_id: str, services: ServicesDep) -> Success:
-    """The models are themselves again when this returns."""
+    """When this returns, the models are no longer served by the combo."""
 
     def delete_row(con: Connection) -> None:
         _found(con, mapping_id)

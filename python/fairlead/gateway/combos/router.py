@@ -115,7 +115,7 @@ async def create(new: NewCombo, services: ServicesDep) -> ComboView:
 
 @router.post("/reorder", summary="Put combos in an order")
 async def reorder(body: ComboOrder, services: ServicesDep) -> Success:
-    """Lists show combos in this order when this returns; those that are not named come behind."""
+    """Lists show combos in this order when this returns; combos that you do not name follow."""
 
     def put(con: Connection) -> None:
         ids = [combo.id for combo in all_combos(con)]
@@ -135,7 +135,7 @@ async def reorder(body: ComboOrder, services: ServicesDep) -> Success:
 
 @router.post("/{combo_id}/duplicate", status_code=201, summary="Make a combo like another")
 async def duplicate(combo_id: str, body: ComboCopy, services: ServicesDep) -> ComboView:
-    """A copy under another name, switched off unless that is asked for."""
+    """A copy under another name, inactive unless the request activates it."""
     made_at_ms = now_ms()
 
     def insert(con: Connection) -> StoredCombo:
@@ -158,7 +158,7 @@ async def read(combo_id: str, services: ServicesDep) -> ComboView:
     return _view(await services.state.read(lambda con: _found(con, combo_id)))
 
 
-@router.put("/{combo_id}", summary="Change a combo; fields that are not sent stay")
+@router.put("/{combo_id}", summary="Change a combo; other fields keep their value")
 async def change(combo_id: str, change: ComboChange, services: ServicesDep) -> ComboView:
     """Changes what was sent, if the record as a whole keeps its rules."""
 

@@ -53,7 +53,7 @@ class StoredCombo:
     created_at_ms: int
     updated_at_ms: int
     sort_order: int = 0
-    """Its place in lists; those with the same stand in the order of their making."""
+    """Its position in lists; combos with the same position are in the order of their creation."""
 
 
 def insert_combo(con: Connection, combo: StoredCombo) -> None:

@@ -115,7 +115,7 @@ class TrialView(Wire):
 
 @router.post("/simulate", summary="Which targets a combo would try for a request, and why")
 async def simulate(body: Simulation, services: ServicesDep) -> SimulationView:
-    """Decided by the relay as it would for a call; nothing is asked, counted or remembered."""
+    """The relay decides as for a real call. No provider is called, and nothing is counted or stored."""
     request = body.request or {"messages": [{"role": "user", "content": _QUESTION}]}
     decisions = await _decide(services, body.combo_name, request, body.api_key_id)
     first = decisions[0]
@@ -140,7 +140,7 @@ async def simulate(body: Simulation, services: ServicesDep) -> SimulationView:
     )
 
 
-@router.post("/test", summary="Ask each target of a combo one small question")
+@router.post("/test", summary="Test each target of a combo with one small call")
 async def test(body: Trial, services: ServicesDep) -> TrialView:
     """One small call per target that may be tried, as the operator; no key pays for it."""
     request = {"messages": [{"role": "user", "content": _QUESTION}]}

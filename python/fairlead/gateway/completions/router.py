@@ -16,7 +16,7 @@ async def completions(
     _order: Annotated[Literal["asc", "desc"], Query(alias="order")] = "asc",
     _model: Annotated[str | None, Query(alias="model", max_length=300)] = None,
 ) -> dict[str, Any]:
-    """Always empty: chat completions are not stored here. What is to be read again is stored as a response
-    (`POST /v1/responses`) or in a conversation (`POST /v1/conversations`).
+    """Always empty: chat completions are not stored here. To read an answer again, use a response (`POST
+    /v1/responses`) or a conversation (`POST /v1/conversations`).
     """
     return {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}

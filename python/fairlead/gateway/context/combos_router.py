@@ -95,7 +95,7 @@ async def read(pipeline_id: str, services: ServicesDep) -> PipelineView:
     return _view(await services.state.read(lambda con: _found(con, pipeline_id)))
 
 
-@router.put("/{pipeline_id}", summary="Change a pipeline; fields that are not sent stay")
+@router.put("/{pipeline_id}", summary="Change a pipeline; other fields keep their value")
 async def change(pipeline_id: str, change: PipelineChange, services: ServicesDep) -> PipelineView:
     """Changes what was sent."""
 

@@ -68,7 +68,7 @@ class NewPipeline(NamedWire):
 
 
 class PipelineChange(ChangeWire, NamedWire):
-    """Fields of a pipeline; those that are not sent stay."""
+    """Fields of a pipeline; others keep their value."""
 
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
 

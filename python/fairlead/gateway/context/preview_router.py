@@ -28,7 +28,8 @@ DEADLINE_S = 30.0
 class PreviewRequest(Wire):
     """A conversation, as messages or as a whole body in a dialect, and one pipeline.
 
-    The pipeline is named by `mode` (a mode or a pipeline of your own), by `engineId`, or written out as `pipeline`.
+    The pipeline is named by `mode` (a mode or one of your pipelines), by `engineId`, or written out as
+    `pipeline`.
     """
 
     messages: list[dict[str, Any]] | None = Field(None, min_length=1, max_length=MESSAGES_MAX)
@@ -117,7 +118,7 @@ class LanguagePacks(Wire):
 
 
 class Rule(Wire):
-    """A phrase and what stands in its place; an empty text: it goes."""
+    """A phrase and its replacement; an empty text removes it."""
 
     language: str
     phrase: str
@@ -137,14 +138,14 @@ class OutputFilter(Wire):
 
 
 class OutputFilters(Wire):
-    """Filters in the order in which they are asked; `diagnostics` says what is wrong with which of your own."""
+    """Filters in the order in which they are tried; `diagnostics` lists the errors in your filters."""
 
     filters: list[OutputFilter]
     diagnostics: list[str]
 
 
 class OutputTest(Wire):
-    """An output of a command; without `command` it is told by its text."""
+    """An output of a command; without `command` the command is detected from the text."""
 
     text: StrictStr = Field(min_length=1, max_length=900_000)
     command: StrictStr = Field("", max_length=1000)
@@ -211,7 +212,7 @@ async def language_packs() -> LanguagePacks:
     return LanguagePacks.model_construct(languages=[pack.language for pack in packs], packs=packs)
 
 
-@router.get("/api/compression/rules", summary="The phrases that go, by language")
+@router.get("/api/compression/rules", summary="The phrases that are removed, by language")
 async def rules(language: str | None = None) -> Rules:
     """All languages, or one."""
     if language is not None:
@@ -228,7 +229,7 @@ async def rules(language: str | None = None) -> Rules:
 
 @router.get("/api/context/rtk/filters", summary="The filters for outputs of commands")
 async def output_filters(services: ServicesDep) -> OutputFilters:
-    """Your own first, as they are asked."""
+    """In the order in which they are tried, your filters first."""
     shown, diagnostics = [], []
     for sha256, toml in await services.state.read(own_filters):
         try:

@@ -50,7 +50,7 @@ class RawOutput(Wire):
     "/{output_id}", summary="An output of the calling key's as it was before it was shortened"
 )
 async def read(output_id: str, caller: CallerDep, services: ServicesDep) -> RawOutput:
-    """404 for one that is another key's, too old, or was never kept. Each read is in the audit log."""
+    """404 if it belongs to another key, is too old, or was not stored. Each read is in the audit log."""
     settings = await services.state.read(read_operator_settings)
     not_before_ms = now_ms() - settings.compression_raw_output_hours * _MS_PER_HOUR
     key_id = caller.principal.id

@@ -106,7 +106,7 @@ class OwnFilters(Wire):
 
 
 class RtkConfig(Wire):
-    """How strongly outputs of commands are filtered, and filters of your own, which are asked first."""
+    """How strongly outputs of commands are filtered, and your filters, which are tried first."""
 
     level: Literal["by-mode", "minimal", "standard", "aggressive"]
     raw_output_bytes: int = Field(
@@ -131,7 +131,9 @@ async def read_compression(services: ServicesDep) -> CompressionSettings:
     return _compression(await services.state.read(read_operator_settings))
 
 
-@router.put("/api/settings/compression", summary="Choose the pipeline; fields not sent stay")
+@router.put(
+    "/api/settings/compression", summary="Choose the pipeline; other fields keep their value"
+)
 async def change_compression(
     body: CompressionSettingsChange, request: Request, services: ServicesDep, caller: CallerDep
 ) -> CompressionSettings:
@@ -148,7 +150,8 @@ async def read_thinking(services: ServicesDep) -> ThinkingBudget:
 
 
 @router.put(
-    "/api/settings/thinking-budget", summary="Set how thinking is rewritten; fields not sent stay"
+    "/api/settings/thinking-budget",
+    summary="Set how thinking is rewritten; other fields keep their value",
 )
 async def change_thinking(
     body: ThinkingBudgetChange, request: Request, services: ServicesDep, caller: CallerDep
@@ -168,7 +171,7 @@ async def read_system_prompt(services: ServicesDep) -> SystemPrompt:
 async def change_system_prompt(
     body: SystemPromptChange, request: Request, services: ServicesDep, caller: CallerDep
 ) -> SystemPrompt:
-    """In force when this returns. Prompts that providers have in their caches are written anew, once."""
+    """In force when this returns. Providers write prompts into their caches once more."""
     return _prompt(await _change("systemPrompt", body, request, services, caller))
 
 
@@ -179,7 +182,7 @@ async def read_window(services: ServicesDep) -> ContextWindow:
 
 
 @router.put(
-    "/api/settings/context-window", summary="Set what becomes of requests that are too long"
+    "/api/settings/context-window", summary="Set how requests that are too long are handled"
 )
 async def change_window(
     body: ContextWindowChange, request: Request, services: ServicesDep, caller: CallerDep
@@ -188,13 +191,15 @@ async def change_window(
     return _window(await _change("contextWindow", body, request, services, caller))
 
 
-@router.get("/api/context/caveman/config", summary="In which languages phrases go")
+@router.get("/api/context/caveman/config", summary="Languages in which empty phrases are removed")
 async def read_caveman(services: ServicesDep) -> CavemanConfig:
     """The languages; none means all."""
     return _caveman(await services.state.read(read_operator_settings))
 
 
-@router.put("/api/context/caveman/config", summary="Set in which languages phrases go")
+@router.put(
+    "/api/context/caveman/config", summary="Set the languages in which empty phrases are removed"
+)
 async def change_caveman(
     body: CavemanConfigChange, request: Request, services: ServicesDep, caller: CallerDep
 ) -> CavemanConfig:
@@ -206,7 +211,7 @@ async def change_caveman(
     "/api/context/rtk/config", summary="The level of filters for outputs, and your own filters"
 )
 async def read_rtk(services: ServicesDep) -> RtkConfig:
-    """Filters in the order in which they are asked."""
+    """Filters in the order in which they are tried."""
     return await services.state.read(_rtk)
 
 
@@ -281,7 +286,7 @@ async def _change_named(
     try:
         return await change(checked, request, services, caller)
     except InvalidRequest as error:
-        # Told of the setting; the caller sent another name.
+        # The name of the setting in errors; the caller sent another name.
         if (name := named.get(str(error.param))) is None:
             raise
         raise InvalidRequest(error.message.replace(str(error.param), name), param=name) from None

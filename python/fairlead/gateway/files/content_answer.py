@@ -21,7 +21,7 @@ _RANGE: Final = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})"
 async def content_answer(
     contents: Contents, file_id: str, headers: Mapping[str, str], asked_range: str | None
 ) -> Response:
-    """The content, or the part of it that is asked for. `NotFound`."""
+    """The content, or the requested part of it. Raises `NotFound`."""
     # It is a caller's upload, so browsers must not show it as a page.
     kind = "application/octet-stream"
     size = await contents.size(file_id)
@@ -46,8 +46,8 @@ async def content_answer(
 
 
 def part_of(asked_range: str | None, size: int) -> tuple[int, int] | None:
-    """The first and the last byte of what a header asks for; None for all of it. The first is after the last where
-    there is nothing of it. Several parts at once are not told apart, which a server may do (RFC 9110, 14.2).
+    """The first and the last byte that a header requests; None for all of it. The first is after the last if the
+    range is empty. Several ranges are ignored, which a server may do (RFC 9110, 14.2).
     """
     found = _RANGE.fullmatch(asked_range or "")
     if found is None or not (found["first"] or found["last"]):

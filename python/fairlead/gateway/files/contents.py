@@ -31,12 +31,12 @@ class Contents:
 
     @property
     def work_folder(self) -> Path:
-        """Where work on files is kept while it is under way."""
+        """The folder for unfinished work on files."""
         return self._blobs.work_folder
 
     def path(self, file_id: str) -> Path | None:
-        """Where a content is on this machine; None in a store that is elsewhere. `InvalidRequest` for a text that is
-        no file id.
+        """The path of a content on this machine; None in a remote store. Raises `InvalidRequest` for a text that
+        is no file id.
         """
         return self._blobs.path(_name_of(file_id))
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 
 class ExpiresAfter(BaseModel):
-    """When a file is deleted by itself."""
+    """The time at which a file is deleted automatically."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -21,7 +21,7 @@ PICTURES = ("image/jpeg", "image/png", "image/webp")
 async def download(
     file_id: str, services: ServicesDep, owner: OwnerDep, request: Request
 ) -> Response:
-    """A video, read at its provider as it is asked for, or the answers of a batch."""
+    """A video, read from its provider during the download, or the answers of a batch."""
     sealer = services.state.sealer
 
     def find_source(con: Connection) -> tuple[VideoFile | None, VideoTarget | None]:

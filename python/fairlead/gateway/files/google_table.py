@@ -56,7 +56,7 @@ def hash_of(token: str) -> bytes:
 
 
 def insert_google_upload(con: Connection, upload: GoogleUpload) -> None:
-    """Adds an upload. `RateLimited` when the owner has as many under way as allowed."""
+    """Adds an upload. Raises `RateLimited` if the owner has reached its maximum in progress."""
     con.execute("DELETE FROM google_uploads WHERE expires_at_ms <= ?", [upload.created_at_ms])
     if _UPLOADS.count(con, "owner = ?", upload.owner) >= PENDING_MAX:
         raise RateLimited(f"A key has at most {PENDING_MAX} uploads in progress.", retry_after_s=60)

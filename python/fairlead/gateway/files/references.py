@@ -1,4 +1,6 @@
-"""Where a request names a file, in each dialect, and the form in which its content takes the place of the name."""
+"""The places in which a request names a file, in each dialect, and the form in which its content replaces the
+name.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any, Final
 from fairlead.errors import InvalidRequest
 
 IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
-# At its end; what stands before it is some address of the gateway.
+# At the end of the URL; the part before it is some address of the gateway.
 _GOOGLE_URI = re.compile(r"(?:^|/)files/(?P<id>file[-_][A-Za-z0-9]{1,60})$")
 
 Filler = Callable[[str, str, bytes], None]

@@ -42,10 +42,10 @@ LIST_MAX: Final = 10_000
 async def upload(
     request: Request, services: ServicesDep, owner: OwnerDep, is_anthropic: IsAnthropic
 ) -> dict[str, Any]:
-    """A form with `file`, `purpose` and, if it is to be deleted by itself, `expires_after[anchor]` (which is
-    `created_at`) and `expires_after[seconds]`. Files of the purpose `batch` are deleted after 30 days. With the header
-    `anthropic-version` the form has `file` and `expires_in_seconds`, as in Anthropic's API, whose form the answers of
-    this route and of the others then have.
+    """A form with `file` and `purpose`. To delete the file automatically, add `expires_after[anchor]` (which is
+    `created_at`) and `expires_after[seconds]`. Files of the purpose `batch` are deleted after 30 days. With the
+    header `anthropic-version` the form has `file` and `expires_in_seconds`, and the answers of all file routes
+    have the format of Anthropic's API.
     """
     form = read_anthropic_upload(request) if is_anthropic else read_upload(request)
     contents = contents_of(services)
@@ -147,7 +147,7 @@ async def content(
 async def content_of(
     services: Services, file_id: str, owner: str, asked_range: str | None
 ) -> Response:
-    """The content of an owner's file as an answer, or the part of it that is asked for; `NotFound`."""
+    """The content of an owner's file as an answer, or the requested part of it; raises `NotFound`."""
     found = await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(found.file_name, safe='')}",

@@ -1,13 +1,13 @@
 """Events when a connection begins to fail and when it serves again.
 
-Relay workers report on the link, at least every two seconds, when each connection served and failed last, with the last
-error. The connections that listeners were told to fail are stored, so whichever control finds that one serves
-again says so, and none says what another has said.
+Relay workers report on the link, at least every two seconds, when each connection served and failed last, with
+the last error. Connections that were announced as failed are stored, so any control that finds that one serves
+again announces it, and none repeats an announcement.
 
     a worker's failure is later than what the workers of this control served -> `provider.error`, unless it is stored
     a worker of any control served after that                                -> `provider.recovered`, if it is stored
 
-A connection that goes on failing at one control and serves at another is told of once.
+A connection that still fails at one control and serves at another is announced once.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class HealthTransitions:
 
 
 def _read_failing(con: Connection) -> dict[str, int]:
-    """When each connection failed that listeners were told of."""
+    """When each connection failed that was announced."""
     return dict(con.execute("SELECT connection_id, since_ms FROM failing_connections").fetchall())
 
 
@@ -92,7 +92,7 @@ def _emit_transitions(
         if connection is not None and served.get(connection_id, 0) <= since_ms:
             continue
         if connection is not None and connection_id in began:
-            # It served, and failed again before that was told.
+            # It served, and failed again before the announcement.
             con.execute(
                 "UPDATE failing_connections SET since_ms = ? WHERE connection_id = ?",
                 [began[connection_id].at_ms, connection_id],

@@ -29,9 +29,7 @@ class FailedConnection(Wire):
 
 
 class CredentialHealthView(Wire):
-    """Of active connections by their last test. `failedConnections` is there when `failed` is not
-    0.
-    """
+    """Active connections by their last test. `failedConnections` is present if `failed` is not 0."""
 
     ok: int
     failed: int

@@ -39,8 +39,8 @@ async def create(
     owner: OwnerDep,
     counted: Annotated[str | None, Header(alias=COUNTED, include_in_schema=False)] = None,
 ) -> dict[str, Any]:
-    """With `background` it is answered at once, and read later. Without, it is answered when it has ended, or after
-    50 s as it is then: read it until it has ended. `webhook_config` says who is told of its end in place of the key's
+    """With `background` it is answered at once, and read later. Without, it is answered when it has ended, or
+    after 50 s as it is then: read it until it has ended. `webhook_config` names webhooks that replace the key's
     webhooks (`/v1/webhooks`).
     """
     hooks = ask.webhook_config or WebhookConfig()

@@ -78,7 +78,7 @@ def _usage(usage: dict[str, Any]) -> dict[str, int]:
     return {
         "total_input_tokens": count("input_tokens"),
         "total_cached_tokens": count("input_tokens_details", "cached_tokens"),
-        # Google counts thoughts apart from the output.
+        # Google counts reasoning apart from the output.
         "total_output_tokens": max(0, count("output_tokens") - thoughts),
         "total_thought_tokens": thoughts,
         "total_tokens": count("total_tokens"),

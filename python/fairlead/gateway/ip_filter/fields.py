@@ -39,7 +39,7 @@ Entries = Annotated[list[NetworkText], Field(max_length=ENTRIES_MAX)]
 
 
 class TempBan(Wire):
-    """A ban that ends by itself."""
+    """A ban that expires."""
 
     ip: NetworkText
     duration_ms: StrictInt = Field(ge=1_000, le=LONGEST_BAN_MS)

@@ -157,7 +157,7 @@ class AccessSchedule(Wire):
 # The narrow scopes, with what each opens.
 KEY_SCOPES: dict[str, dict[str, Any]] = {each["scope"]: each for each in _core.key_scopes()}
 _OF_PEOPLE = "the caches are for people who have signed in, and no key reads or clears them"
-# Scopes that keys of other gateways have, and what stands in their place here.
+# Scopes that keys of other gateways have, and their replacements here.
 WHY_NO_SCOPE: dict[str, str] = {
     "read:cache": _OF_PEOPLE,
     "write:cache": _OF_PEOPLE,
@@ -307,7 +307,7 @@ class KeyChange(KeyFields, ChangeWire):
 
 
 def not_in_force(key: KeyFields) -> list[str]:
-    """The fields of a key's record that have no effect; members of lists stand behind a colon."""
+    """The fields of a key's record that have no effect; members of lists follow a colon."""
     return [
         *(f"scopes:{scope}" for scope in key.scopes if not _is_known(scope)),
         *(f"allowedEndpoints:{each}" for each in key.allowed_endpoints if each in EMPTY_CATEGORIES),

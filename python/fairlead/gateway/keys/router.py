@@ -108,7 +108,7 @@ async def list_all(
     )
 
 
-@router.post("", status_code=201, summary="Make an API key; its text is in this answer only")
+@router.post("", status_code=201, summary="Make an API key; its text is shown only in this answer")
 async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> CreatedKey:
     """Makes a key; only its hash is kept."""
     check_rules(new)
@@ -140,7 +140,7 @@ async def read(key_id: str, services: ServicesDep) -> KeyView:
     return await _shown(services, await services.state.read(lambda con: _found(con, key_id)))
 
 
-@router.patch("/{key_id}", summary="Change an API key; fields that are not sent stay")
+@router.patch("/{key_id}", summary="Change an API key; other fields keep their value")
 async def change(
     key_id: str, change: KeyChange, services: ServicesDep, caller: CallerDep
 ) -> KeyView:
@@ -165,7 +165,7 @@ async def change(
 
 
 @router.post(
-    "/{key_id}/regenerate", summary="Give an API key a new text, which is in this answer only"
+    "/{key_id}/regenerate", summary="Give an API key a new text, which is shown only in this answer"
 )
 async def regenerate(key_id: str, services: ServicesDep, caller: CallerDep) -> CreatedKey:
     """Gives the key a new text; the old one is refused everywhere when this returns. All else stays: its fields, its

@@ -61,8 +61,8 @@ _SELECT = f"SELECT {', '.join((*_FIELDS, *_RULES))} FROM keys ORDER BY created_a
 
 
 def compile_keys(con: Connection) -> list[dict[str, Any]]:
-    """Every key in the snapshot's form. Banned and inactive keys are included, so that their
-    callers are told why they are refused.
+    """Every key in the snapshot's form. Banned and inactive keys are included, so that their callers get the
+    reason for a refusal.
     """
     rows = con.execute(_SELECT).fetchall()
     tree = read_tree(con)

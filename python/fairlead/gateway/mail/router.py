@@ -36,7 +36,7 @@ async def show(services: ServicesDep) -> MailView:
 
 @router.put("", summary="Set the mail server")
 async def change(body: MailServer, services: ServicesDep) -> MailView:
-    """Mails that wait are tried again at once."""
+    """Waiting mails are retried at once."""
     check_login(body)
     sealer = services.state.sealer
 
@@ -48,9 +48,9 @@ async def change(body: MailServer, services: ServicesDep) -> MailView:
     return await services.state.record(update)
 
 
-@router.delete("", summary="Take the mail server back")
+@router.delete("", summary="Remove the mail server")
 async def delete(services: ServicesDep) -> MailView:
-    """No more mails are sent; those that wait are given up."""
+    """No more mails are sent; waiting mails are dropped."""
 
     def drop(con: Connection) -> MailView:
         drop_server(con)

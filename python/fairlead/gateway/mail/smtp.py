@@ -32,7 +32,7 @@ STEP_S: Final = 10.0
 # Each is dialled for `STEP_S` at most, in the thread.
 ADDRESSES_MAX: Final = 4
 log = structlog.get_logger("fairlead.mail")
-# What a server says is shown to operators, so it is cut.
+# The server's text is shown to operators, so it is cut.
 REPLY_MAX_CHARS: Final = 300
 
 

@@ -1,8 +1,8 @@
 """The task that sends mails: those that are due, one after another, each until the server took it or its day is over.
 
-A mail stays `pending` until what came of it is stored. One that was handed over just before control died is handed
-over again, under its id. Where several controls share a database, one of them sends: the one that has the queue's lease
-while something is due (`fairlead.store.work_leases`).
+A mail stays `pending` until its result is stored. A mail that was handed over just before control died is
+handed over again, under its id. If several controls share a database, one of them sends: the one that has the
+queue's lease while something is due (`fairlead.store.work_leases`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def send_due(state: State, leases: WorkLeases | None = None) -> float:
             return ASK_AGAIN_S
         try:
             with working_under(taken[QUEUE]):
-                # Whoever had the lease before has stored what it sent.
+                # The earlier holder of the lease has stored what it sent.
                 looked = await _send_all(state, await _read_outlook(state))
         except LeaseLost:
             return ASK_AGAIN_S

@@ -95,7 +95,7 @@ class _Model:
 
     @property
     def kind(self) -> str:
-        """The model's type: chat, embedding and the like."""
+        """The model's type: chat, embedding and others."""
         return str(self.fields.get("mode") or "chat")
 
     @property

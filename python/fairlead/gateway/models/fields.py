@@ -66,7 +66,7 @@ class ModelSettings(Wire):
 
 
 class ModelFields(ModelSettings):
-    """A model and what is said of it."""
+    """A model and its overrides."""
 
     provider: ProviderName
     model_id: Annotated[ModelId, Field(max_length=240)]

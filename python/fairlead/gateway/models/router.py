@@ -47,8 +47,8 @@ class ModelRow(ModelSettings):
 
 
 class ModelRows(Wire):
-    """`models` are the custom ones, `modelCompatOverrides` what is said of the others.
-    `modelOutputOverrides` has every cap of output tokens by model, custom or not.
+    """`models` are the custom ones, `modelCompatOverrides` the overrides of the others. `modelOutputOverrides` has
+    every cap of output tokens by model, custom or not.
     """
 
     models: list[ModelRow]

@@ -123,7 +123,7 @@ async def read(node_id: str, services: ServicesDep) -> OneNode:
     return _shown(await services.state.read(lambda con: _found(con, node_id)))
 
 
-@router.put("/{node_id}", summary="Change a node; fields that are not sent stay")
+@router.put("/{node_id}", summary="Change a node; other fields keep their value")
 async def change(node_id: str, change: NodeChange, services: ServicesDep) -> OneNode:
     sealer = services.state.sealer
 

@@ -125,8 +125,8 @@ TestErrorKind = Literal["proxy_failed", "upstream_refused", "upstream_timeout"]
 
 
 class ProxyTested(Wire):
-    """`success` says that the proxy made a connection to the address and something answered there, whatever
-    it answered. `publicIp` is told only where the answer is an address and nothing else.
+    """`success` means that the proxy connected to the address and something answered there, whatever the answer
+    was. `publicIp` is present only if the answer consists of an address.
     """
 
     success: bool

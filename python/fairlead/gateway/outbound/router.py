@@ -71,7 +71,7 @@ async def show(
 
 @router.put("", summary="Set the proxy of a level, or take it back")
 async def change(body: ProxyChange, services: ServicesDep) -> ProxyView:
-    """In force for every call that begins when it is answered."""
+    """In force for every call that begins after this returns."""
     sealer = services.state.sealer
 
     def update(con: Connection) -> ProxyView:

@@ -53,7 +53,7 @@ _PROXIES: Final = Table("outbound_proxies", StoredProxy)
 
 
 def find_proxy(con: Connection, level: Level, target: str) -> StoredProxy | None:
-    """The proxy of a level; None where it has none of its own."""
+    """The proxy of a level; None if it has none."""
     return _PROXIES.find(con, "level = ? AND target = ?", level, target)
 
 

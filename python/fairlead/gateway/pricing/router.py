@@ -1,5 +1,5 @@
-"""`/api/pricing`: what models cost, in USD per million tokens or for each picture and the like,
-and the operator's word on it.
+"""`/api/pricing`: prices of models, in USD per million tokens or per picture and other units, and the operator's
+overrides.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ async def show(
 
 @router.put("", summary="Set prices of models")
 async def put(new: Prices, services: ServicesDep) -> Pricing:
-    """Each price that is sent takes the place of what is known; others stay. New calls cost as told
-    when this is answered; settled ones keep their cost.
+    """Each sent price replaces the known one; others stay. The prices apply to calls after this returns; settled
+    calls keep their cost.
     """
     return await _set(new, services)
 

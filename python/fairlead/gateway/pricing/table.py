@@ -21,8 +21,8 @@ NAMES = (
     "per_million_characters",
 )
 
-# A price in micro-dollars by the names in `NAMES`: per million tokens, or for each picture, second
-# and the like; beside them `tiers`, a list of such prices with what they hold for.
+# A price in micro-dollars by the names in `NAMES`: per million tokens, or per picture, second and other units; in
+# addition `tiers`, a list of such prices with their conditions.
 Price = dict[str, Any]
 
 

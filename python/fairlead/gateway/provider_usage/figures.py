@@ -1,6 +1,6 @@
-"""Figures out of the answers of a provider's usage route, as its section in the catalogue says where they stand.
+"""Figures from the answers of a provider's usage route, at the positions in its section of the catalogue.
 
-What is not there, or is no number, is unknown: no figure is guessed, and none is summed up from a part.
+A figure that is missing, or not a number, is unknown: no figure is guessed, and none is summed up from a part.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairlead.store.provider_usage import MICROS, UsageFigure
 
 ELEMENTS_MAX: Final = 20
 UNIT_MAX_CHARS: Final = 20
-# What is larger is no amount that anybody has.
+# A larger amount is not plausible.
 AMOUNT_MAX: Final = Decimal(10) ** 12
 
 

@@ -1,8 +1,7 @@
-"""A provider is asked what it tells of a connection's usage, and the answer is stored.
+"""Reads a connection's usage from the provider, and stores the answer.
 
-What is told stays shown until something newer is, with the time at which it was told; an answer without
-figures, or none,
-leaves them and says what went wrong.
+Figures are shown until there are newer ones, with their time; an answer without figures, or no answer, keeps
+them and adds the error.
 """
 
 from __future__ import annotations
@@ -67,9 +66,8 @@ class _Question:
 
 
 def usage_section(con: Database, connection: Connection) -> UsageSection | None:
-    """The known usage routes of a connection's provider; None where there is none, or where the
-    connection has an address
-    of its own, of which the catalogue knows nothing.
+    """The known usage routes of a connection's provider; None if there is none, or if the connection has a custom
+    address, which the catalogue does not know.
     """
     provider = find_provider(con, connection.provider)
     if not isinstance(provider, CatalogueProvider):
@@ -78,7 +76,7 @@ def usage_section(con: Database, connection: Connection) -> UsageSection | None:
 
 
 def needs_own_key(section: UsageSection) -> bool:
-    """Whether nothing is told without a key that an operator sets for it."""
+    """Whether the provider reports nothing without a key that an operator sets for it."""
     return all(read.own_key for read in section.reads)
 
 
@@ -104,7 +102,7 @@ async def read_usage(services: Services, connection_id: str) -> ProviderUsage:
             question.connection.credentials_sealed,
             question.known.key_sealed,
         ):
-            # Another credential by now: what was told is not of it.
+            # The credential has changed: the figures do not belong to it.
             return known
         usage = replace(known, asked_at_ms=at_ms, last_error=failure)
         usage = (
@@ -146,7 +144,7 @@ def _question(con: Database, sealer: Sealer, connection_id: str) -> _Question:
 
 
 async def _ask(question: _Question, sealer: Sealer) -> tuple[list[UsageFigure], str | None]:
-    """The figures that were told, and what went wrong with the first that were not."""
+    """The figures, and the error of the first that is missing."""
     figures: list[UsageFigure] = []
     failure: str | None = None
     begin = _month()

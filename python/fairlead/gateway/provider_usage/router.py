@@ -1,5 +1,5 @@
-"""`/api/providers/<id>/usage`: what the connection's provider tells of its usage, asked for by hand, and the
-key for it.
+"""`/api/providers/<id>/usage`: the usage that the connection's provider reports, read on request, and the key for
+it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class UsageKeyChange(Wire):
 
 
 class ConnectionProviderUsage(Wire):
-    """`source` is the provider's documentation of its route, null where none is known. `takesKey` says that it tells
-    more to a key of its own, `needsKey` that it tells nothing without one, `hasKey` that one is set.
+    """`source` is the provider's documentation of its route, null if none is known. `takesKey` says that a
+    separate key gives more figures, `needsKey` that there are none without it, `hasKey` that one is set.
     """
 
     connection_id: str
@@ -69,13 +69,13 @@ class ConnectionProviderUsage(Wire):
 
 @router.get("", summary="Read a connection's usage from the provider")
 async def read(connection_id: str, services: ServicesDep) -> ConnectionProviderUsage:
-    """As it was told last; the provider is not asked."""
+    """The last known figures; the provider is not called."""
     return await _shown(services, connection_id)
 
 
 @router.post("", summary="Ask the provider for a connection's usage now")
 async def ask(connection_id: str, services: ServicesDep) -> ConnectionProviderUsage:
-    """A failure of the provider stands in `usage.error`."""
+    """A failure of the provider is in `usage.error`."""
     await read_usage(services, connection_id)
     return await _shown(services, connection_id)
 
@@ -84,7 +84,7 @@ async def ask(connection_id: str, services: ServicesDep) -> ConnectionProviderUs
 async def change_key(
     connection_id: str, body: UsageKeyChange, services: ServicesDep
 ) -> ConnectionProviderUsage:
-    """Figures that an earlier key was told are forgotten."""
+    """Figures of an earlier key are deleted."""
 
     def update(con: Database) -> None:
         connection = found_connection(con, connection_id)

@@ -30,7 +30,7 @@ log = structlog.get_logger("fairlead.gateway")
 
 
 def due_ms(usage: ProviderUsage, every_minutes: int) -> int:
-    """When a connection's provider is asked again, UTC milliseconds; 0 where it never was."""
+    """When a connection's provider is polled again, UTC milliseconds; 0 if it never was."""
     if usage.asked_at_ms is None:
         return 0
     every_ms = every_minutes * MINUTE_MS

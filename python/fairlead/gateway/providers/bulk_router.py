@@ -1,7 +1,7 @@
 """`/api/providers/bulk`, `/api/providers/import` and `/api/providers/reorder`: many connections at once.
 
-Of those to be made each row is on its own: an invalid one is reported with its place and its error, and the others are
-created in one commit. An order is taken whole or not at all.
+New rows are independent: an invalid one is reported with its position and its error, and the others are created
+in one commit. An order is accepted completely or not at all.
 """
 
 from __future__ import annotations

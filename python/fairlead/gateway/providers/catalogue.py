@@ -176,8 +176,8 @@ Pointer = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9_*-]+)+$")]
 
 
 class UsageFigureSection(_Entry):
-    """Where an answer says one figure; with `each`, one for every element of the list there. `per_unit` is how many
-    of the provider's numbers make one of the unit: 100 where it counts cents.
+    """The position of one figure in an answer; with `each`, of one for every element of the list there. `per_unit`
+    is how many of the provider's numbers make one of the unit: 100 if it counts cents.
     """
 
     name: str
@@ -199,10 +199,10 @@ class UsageFigureSection(_Entry):
 
 
 class UsageRead(_Entry):
-    """One address that is asked. `{month_s}` and `{month}` in it are the begin of the month in UTC, as Unix seconds
-    and as RFC 3339; then the figures are those of the month. `own_key`: it asks for a key that an operator
-    sets beside the
-    connection's. `next_page` is where an answer says how the next page is asked for, with the parameter `page`.
+    """One usage URL. `{month_s}` and `{month}` in it are the start of the month in UTC, as Unix seconds and as RFC
+    3339; then the figures are those of the month. `own_key`: it needs a key that an operator sets in addition
+    to the connection's. `next_page` is the position of the next page's value in an answer, for the parameter
+    `page`.
     """
 
     url: str = Field(pattern=r"^https://[a-z0-9.-]+/")
@@ -231,7 +231,7 @@ class Served(_Entry):
         return any(fits) and not any(fnmatchcase(model_id, pattern) for pattern in self.no)
 
 
-# What a dialect has routes for, whoever the provider is.
+# The routes of a dialect, whoever the provider is.
 _BY_DIALECT: dict[str, frozenset[str]] = {
     "anthropic": frozenset({"chat"}),
     "gemini": frozenset({"chat", "embedding", "video"}),

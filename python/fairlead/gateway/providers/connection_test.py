@@ -1,4 +1,4 @@
-"""A stored connection is asked for its provider's models, and its record says what came of it."""
+"""Requests the provider's models over a stored connection, and stores the result in its record."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def found_connection(con: Database, connection_id: str) -> Connection:
 async def test_connection(
     services: Services, connection_id: str, *, by_operator: bool
 ) -> tuple[Finding, int]:
-    """The finding, and when it was made (UTC milliseconds). What works takes back a state that was
-    held against the connection where its operator asked; a probe by the clock takes back nothing.
+    """The finding and its time (UTC milliseconds). A success resets the connection's state if an operator started
+    the test; a scheduled probe resets nothing.
     """
     sealer = services.state.sealer
 

@@ -52,7 +52,7 @@ class Endpoint:
     aws: dict[str, str] | None = None
     # Paths on the host of calls that the provider has elsewhere, by the dialect's own.
     paths: dict[str, str] = field(default_factory=dict)
-    # What control's own calls go through; the relay is told by the snapshot.
+    # The route of control's own calls; the relay gets it from the snapshot.
     proxy: Proxy | None = None
 
     @property

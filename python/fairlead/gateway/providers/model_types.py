@@ -84,7 +84,7 @@ def _worded(name: str) -> str | None:
     return next((mode for mode, pattern in _PATTERNS if pattern.search(name)), None)
 
 
-# What other lists call a model's use: LM Studio, Together, OpenRouter, Hugging Face.
+# Other lists' names for a model's use: LM Studio, Together, OpenRouter, Hugging Face.
 _SPOKEN = {
     "chat": "chat",
     "llm": "chat",

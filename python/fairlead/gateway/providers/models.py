@@ -213,7 +213,7 @@ def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
     name = entry.get("id") or entry.get("modelId") or entry.get("name")
     if not isinstance(name, str):
         return None
-    # Gemini names its models `models/<id>` and is asked for `<id>`.
+    # Gemini names its models `models/<id>` and expects `<id>`.
     name = name.removeprefix("models/") if "id" not in entry else name
     if not 0 < len(name) <= MAX_ID_CHARS or not name.isprintable() or " " in name:
         return None

@@ -16,9 +16,9 @@ UsdPerMillion = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_
 ServiceTier = Literal["batch", "flex", "priority", "ultrafast"]
 SERVICE_TIERS: tuple[str, ...] = get_args(ServiceTier)
 
-# The kinds of token that have a price of their own.
+# The kinds of token with a separate price.
 TOKEN_KINDS = ("input", "output", "cached_input", "cache_write", "cache_write_hour")
-# What a tier holds for.
+# The conditions of a tier.
 _CONDITIONS = ("service", "above")
 MAX_TIERS = 20
 
@@ -27,8 +27,8 @@ Stored = dict[str, Any]
 
 
 class PriceTier(Wire):
-    """USD per million tokens above a size of the input, in a service tier, or both. What it does
-    not name costs what it costs without it.
+    """USD per million tokens above a size of the input, in a service tier, or both. Prices that it does not set
+    are the same as without it.
     """
 
     service: ServiceTier | None = Field(
@@ -63,9 +63,9 @@ def _once_each(tiers: list[PriceTier]) -> list[PriceTier]:
 
 
 class ModelPrice(Wire):
-    """USD per million tokens; an absent price of cached or cache-writing input is that of input, an
-    absent one of what is written for an hour that of what is written. USD for each thing that is no
-    token. Where a model has both, what a provider tells in tokens is paid in tokens.
+    """USD per million tokens. A missing price of cached or cache-writing input is that of input; a missing
+    one-hour write price is that of a write. USD for each other unit. If a model has both, tokens are charged if
+    the provider reports tokens.
     """
 
     input: UsdPerMillion = 0.0

@@ -1,8 +1,7 @@
 """A probe asks a provider for its models: whether the address answers, whether the credential is
 valid, which models are served.
 
-No completion is asked for, so a probe costs nothing. No text of the provider's gets into an error
-message.
+No completion is requested, so a probe costs nothing. No text of the provider gets into an error message.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The task that tests credentials by the clock.
 
-What asks providers is imported when the operator wants it, since most do not.
+The code that calls providers is imported only if the operator turns this on, since most do not.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ async def read(connection_id: str, services: ServicesDep) -> OneConnection:
     return await _shown(services, found)
 
 
-@router.put("/{connection_id}", summary="Change a connection; fields that are not sent stay")
+@router.put("/{connection_id}", summary="Change a connection; other fields keep their value")
 async def change(
     connection_id: str, change: ConnectionChange, services: ServicesDep
 ) -> OneConnection:

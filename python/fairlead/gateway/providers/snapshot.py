@@ -29,9 +29,8 @@ log = structlog.get_logger("fairlead.gateway")
 def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
     """The sections `connections`, `models` and `prices` of the snapshot.
 
-    A model is listed once, under its provider's first prefix; it has a price under each prefix.
-    Where connections of one provider have different data on a model, those of the most preferred
-    connection count.
+    A model is listed once, under its provider's first prefix; it has a price under each prefix. If connections
+    of one provider have different data on a model, those of the most preferred connection count.
     """
     nodes = all_nodes(con)
     model_settings: dict[str, dict[str, ProviderModel]] = {}
@@ -141,7 +140,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
 def _replays_reasoning(connection: Connection, endpoint: Endpoint) -> bool:
     """Whether tool calls are sent back to it together with the reasoning before them."""
     if endpoint.dialect != "openai":
-        # Other dialects have fields of their own for it, which callers send themselves.
+        # Other dialects have separate fields for it, which callers send themselves.
         return False
     setting = connection.provider_specific.get("reasoning_replay")
     return connection.provider in WANT_REASONING if setting is None else bool(setting)

@@ -4,8 +4,8 @@ Relay workers report the state of each connection on the link. A report counts o
 of the record that it names: not after a change of the credential, and not after a reset that the
 worker has not seen. A stored state goes into the snapshot, so that every worker knows it.
 
-Where several controls share a database, a quota that is stored as exhausted was announced by whoever stored it; and it
-is not over because the workers of another control do not know of it yet.
+If several controls share a database, a quota that is stored as exhausted was announced by the control that
+stored it. It is not over because the workers of another control do not know of it yet.
 """
 
 from __future__ import annotations

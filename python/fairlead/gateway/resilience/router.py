@@ -41,7 +41,7 @@ Id = Annotated[StrictStr, Field(min_length=1, max_length=300)]
 
 
 class Reset(Wire):
-    """Whose failures are forgotten; nothing named is every one's."""
+    """The scope of a reset; without a name it applies to everything."""
 
     provider: Id | None = None
     connection: Id | None = None
@@ -56,7 +56,7 @@ class Cleared(Wire):
     all: StrictBool = False
 
 
-@router.get("", summary="Thresholds of resilience, and what is held against whom")
+@router.get("", summary="Thresholds of resilience, and current states")
 async def show(services: ServicesDep) -> ResilienceView:
     def read_state(
         con: Connection,
@@ -67,7 +67,7 @@ async def show(services: ServicesDep) -> ResilienceView:
     return _view(services, settings, connections, persisted)
 
 
-@router.patch("", summary="Change thresholds; those that are not sent stay")
+@router.patch("", summary="Change thresholds; others keep their value")
 async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceView:
     """In force in every relay worker when it is answered."""
 
@@ -84,15 +84,13 @@ async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceV
 
 @router.post("/reset", summary="Forget failures: states, breakers and locked models")
 async def reset(services: ServicesDep, body: Reset | None = None) -> Success:
-    """Every connection is as good as new again, or those of one provider, or one. What an operator
-    switched off stays off.
-    """
+    """Resets every connection, those of one provider, or a single one. Disabled connections stay disabled."""
     clear = Clear(provider=body.provider, connection=body.connection) if body else Clear()
     await _clear(services, clear)
     return Success()
 
 
-@router.get("/model-cooldowns", summary="Models that rest, and until when")
+@router.get("/model-cooldowns", summary="Models in cooldown, and until when")
 async def model_cooldowns(services: ServicesDep) -> ModelCooldowns:
     connections = {each.id: each for each in await services.state.read(read_connections)}
     reports = merge_reports(each for each in services.workers() if each.live)

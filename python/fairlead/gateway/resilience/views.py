@@ -17,8 +17,8 @@ class WindowView(Wire):
 
 
 class ConnectionStateView(Wire):
-    """`state` is `active`, `cooling`, `quota-exhausted`, `policy-blocked`, `terminal` or
-    `deactivated`; `until` is null for what does not end by itself.
+    """`state` is `active`, `cooling`, `quota-exhausted`, `policy-blocked`, `terminal` or `deactivated`; `until` is
+    null for a state that does not expire.
     """
 
     id: str
@@ -40,7 +40,7 @@ class BreakerView(Wire):
 
 
 class ResilienceView(ResilienceSettings):
-    """Every threshold, and how things stand."""
+    """Every threshold, and the current states."""
 
     breakers: list[BreakerView]
     connections: list[ConnectionStateView]

@@ -1,16 +1,18 @@
 """Background responses: answered later, and readable at any time.
 
-Each is a row before it is begun, so that its owner finds it whatever happens. The call goes through this instance's own
-relay as its owner's key, which pays for it (`relay_call`). Its events stay in memory, numbered, for any number of
-readers, and are stored with the answer. What a restart interrupts has failed when control is back.
+Each is a row before it starts, so that its owner can find it whatever happens. The call uses this instance's
+relay with its owner's key, which pays for it (`relay_call`). Its events stay in memory, numbered, for any
+number of readers, and are stored with the answer. A response that a restart interrupts has failed when control
+is back.
 
     queued -> in_progress -> completed | incomplete | failed | cancelled
 
-Where several controls share a database, a response is worked on by the one that began it, which has its lease. One
-that is open and whose lease nobody has is failed by whoever notices; one that was ended elsewhere is stopped here.
+If several controls share a database, a response runs at the control that started it, which has its lease. An
+open response without a lease is marked as failed by the first control that notices; a response that was ended
+elsewhere is stopped here.
 
-This loop is not `store.runner`, which takes up rows again after a restart and reads them at each turn: these live in
-memory, begin at most once, and must go on while the database does not answer.
+This loop is not `store.runner`, which resumes rows after a restart and reads them at each turn: these live in
+memory, start at most once, and must continue while the database does not answer.
 """
 
 from __future__ import annotations
@@ -153,7 +155,7 @@ class BackgroundResponses:
         return job.response
 
     async def _stop(self, job: BackgroundResponse, revoked: str | None = None) -> None:
-        """Cancels a response that has not ended, under way or waiting. `revoked` says why its key is not valid."""
+        """Cancels a response that has not ended, in progress or waiting. `revoked` says why its key is not valid."""
         if job.is_ending or job.is_cancelled:
             return
         job.revoked = revoked

@@ -1,4 +1,4 @@
-"""One background response under way: its current object, its numbered events, and the readers that wait for more."""
+"""One background response in progress: its current object, its numbered events, and the waiting readers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BackgroundResponse:
         return str(event["type"]), orjson.dumps({**event, "sequence_number": len(self.events)})
 
     def end(self, response: Event) -> None:
-        """Adds the last event. Readers go on waiting until `finish`, because the answer is not stored yet."""
+        """Adds the last event. Readers still wait until `finish`, because the answer is not stored yet."""
         self.response = response
         last = {"type": f"response.{response['status']}", "response": response}
         self.events.append(self._numbered(last))

@@ -164,7 +164,7 @@ def response_intake(services: Services) -> ResponseIntake:
 
 
 async def read_stored(services: Services, read: Callable[[Connection], T]) -> T:
-    """Reads stored responses. Where one is not found, newest responses are stored first and it is read again."""
+    """Reads stored responses. If one is not found, the newest responses are stored first and it is read again."""
     try:
         return await services.state.read(read)
     except NotFound:
@@ -205,7 +205,7 @@ def _parse(segments: Sequence[Segment]) -> list[Rows]:
         try:
             rows.extend(parse_responses(segment.data))
         except (ValueError, KeyError, TypeError) as error:
-            # What is damaged is kept for its operator; it blocks nothing.
+            # A damaged file is kept for the operator; it blocks nothing.
             aside = segment.path.with_suffix(".damaged")
             write_whole(aside, segment.data, new=aside.with_suffix(".new"))
             log.error("a segment of responses is damaged", segment=segment.name, error=str(error))

@@ -32,11 +32,11 @@ from fairlead.store.services import Services
 KEEP_PATH = "/internal/responses"
 CONTEXT_PATH = "/internal/responses/context"
 MAX_BYTES = 24 * 1024 * 1024
-# Answered by `creation`, which is imported when it is asked for first.
+# Answered by `creation`, which is imported with the first request.
 BEGIN_PATH = "/internal/responses/background"
 BEGIN_MAX_BYTES = 24 * 1024 * 1024
-# What a relay worker may append to its spool for an owner before it asks again. It is a small part of what is free, so
-# that all workers and owners together exceed the limits by little.
+# The bytes that a relay worker may append to its spool for an owner before it asks again. It is a small part of the
+# free bytes, so that all workers and owners together exceed the limits by little.
 GRANT_MAX_BYTES = 16 * 1024 * 1024
 GRANT_OF_OWNER = 16
 GRANT_OF_ALL = 256

@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/responses", tags=["responses"])
 ResponseId = Annotated[str, Path(min_length=1, max_length=300)]
 
 
-@router.get("/{response_id}", summary="One response that was kept")
+@router.get("/{response_id}", summary="One stored response")
 async def read(
     response_id: ResponseId,
     owner: OwnerDep,
@@ -35,9 +35,9 @@ async def read(
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
-    """The response as it was told, or as it is while it is worked on; 404 for one that is another's,
-    deleted, expired or was never kept. With `stream` its events, as they come, after the one of the
-    number `starting_after`.
+    """The response, or its current state while it is in progress; 404 if it belongs to another caller, was
+    deleted, has expired or was not stored. With `stream` its events, as they come, after the one of the number
+    `starting_after`.
     """
     if starting_after is not None and not stream:
         raise InvalidRequest("starting_after needs stream=true.", param="starting_after")
@@ -64,17 +64,17 @@ def _frames(response: str, events: str | None, after: int) -> bytes:
     return b"".join(frame(event) for event in parsed if event["sequence_number"] > after)
 
 
-@router.delete("/{response_id}", summary="Delete a response that was kept")
+@router.delete("/{response_id}", summary="Delete a stored response")
 async def delete(response_id: ResponseId, owner: OwnerDep, services: ServicesDep) -> dict[str, Any]:
-    """The response is gone, and so is what went on from it for whoever would go on further."""
+    """Deletes the response. Conversations that continue it cannot be continued any more."""
     await delete_owned_response(services, owner, response_id)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
 @router.post("/{response_id}/cancel", summary="Cancel a response that works in the background")
 async def cancel(response_id: ResponseId, owner: OwnerDep, services: ServicesDep) -> Response:
-    """The response as it is then. One that has ended stays as it is; one that was not asked for in
-    the background is refused.
+    """The response in its current state. A response that has ended does not change; a response that does not run
+    in the background is refused.
     """
     response, _ = await cancel_response(services, owner, response_id)
     return Response(orjson.dumps(response), media_type="application/json")

@@ -94,7 +94,7 @@ async def read(services: ServicesDep) -> SettingsView:
     return await services.state.read(lambda con: _view(con, services))
 
 
-@router.patch("", summary="Change some settings; those not sent stay")
+@router.patch("", summary="Change some settings; others keep their value")
 async def change(
     body: SettingsChange, request: Request, services: ServicesDep, caller: CallerDep
 ) -> SettingsView:

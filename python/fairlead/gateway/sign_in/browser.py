@@ -1,8 +1,7 @@
 """The end of a sign-in in a browser: the code that the provider gave becomes the credential of a connection.
 
-Whoever knows the state may end the sign-in: it cannot be guessed, counts once and for ten minutes, and only
-who may manage
-sign-ins has begun one.
+Anyone who knows the state can finish the sign-in. It cannot be guessed, works once and for ten minutes, and
+only a person who can manage sign-ins has started one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from fairlead.store.services import Services
 
 
 def callback_url(config: ServeFields, request: Request, provider: Provider) -> str:
-    """Where a provider sends the browser back to, unless the operator says otherwise; it is registered there."""
+    """The default redirect URL after a provider's sign-in page; it is registered there."""
     return f"{public_base(config, request)}/api/oauth/{provider.id}/callback"
 
 
@@ -48,7 +47,7 @@ def section_of(con: Connection, services: Services, name: str) -> tuple[Provider
 async def take_flow(
     services: Services, name: str, state: str
 ) -> tuple[Provider, Section, Proxy | None, Flow]:
-    """The sign-in under way with this state, which is used up by that; `InvalidRequest`."""
+    """The sign-in in progress with this state, which is used up by this; raises `InvalidRequest`."""
 
     def take(con: Connection) -> tuple[Provider, Section, Proxy | None, Flow]:
         found, section = section_of(con, services, name)

@@ -40,8 +40,8 @@ async def callback(
     state: Text = None,
     error: Text = None,
 ) -> Response:
-    """A page that says whether the sign-in is done. `state` is that of a sign-in that `authorize` has begun,
-    and counts once.
+    """A page with the result of the sign-in. `state` belongs to a sign-in that `authorize` started, and works
+    once.
     """
     connection, refusal, status = None, None, 200
     try:

@@ -99,7 +99,7 @@ class SignInClient:
         self._proxy = proxy
 
     def authorization_url(self, state: str, verifier: str, redirect_uri: str) -> str:
-        """Where a person signs in, with PKCE (RFC 7636)."""
+        """The sign-in URL for a person, with PKCE (RFC 7636)."""
         fields = self._section.fields
         client = self._make(None)
         url, _ = client.create_authorization_url(
@@ -250,7 +250,7 @@ def _read_device(document: dict[str, Any]) -> DeviceCode:
 
 
 def as_answer(error: Refused | Unreached) -> Exception:
-    """A failure as its caller is told it."""
+    """A failure in the form for its caller."""
     if isinstance(error, Refused):
         return InvalidRequest(
             f"The provider's token service refused with `{error.code}`.", param="provider"

@@ -108,7 +108,7 @@ class SignedIn(Wire):
 
 
 class SignInView(Wire):
-    """A sign-in behind a connection; `expired` needs a person who signs in again."""
+    """A sign-in behind a connection; `expired` means that a person must sign in again."""
 
     connection_id: str
     status: Literal["active", "expired"]

@@ -1,9 +1,10 @@
 """The one task that refreshes tokens before they end.
 
-A refresh that fails is tried again with growing pauses while the old token still serves. `invalid_grant` ends the
-sign-in. New tokens that the database does not take at once are kept here and stored later: a provider that gives a
-refresh token once takes the old one no more. That it is asked is written down first, so that a process that ends before
-the answer is stored, or an answer that does not come, is told as the reason when the provider then refuses the old one.
+A failed refresh is retried with growing pauses while the old token still works. `invalid_grant` ends the
+sign-in. If the database does not accept new tokens at once, they are kept here and stored later, because a
+provider that gives a refresh token once no longer accepts the old one. The request is recorded before it is
+sent. If the process ends before the answer is stored, or no answer comes, that is reported as the reason when
+the provider then refuses the old token.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ log = structlog.get_logger("fairlead.gateway")
 
 @dataclass
 class Refresher:
-    """One for the process, for the task and for who asks for a refresh by hand."""
+    """One for the process, for the task and for manual refreshes."""
 
     services: Services
     unwritten: dict[str, tuple[SignIn, Tokens]] = field(default_factory=dict)

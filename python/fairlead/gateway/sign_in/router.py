@@ -93,7 +93,7 @@ ENDED: Mapping[str, Literal["denied", "expired"]] = {
 async def authorize(
     provider: str, body: Authorize, request: Request, services: ServicesDep
 ) -> Authorization:
-    """Without a redirect address of one's own the browser comes back to `callback`, which ends the sign-in."""
+    """Without a `redirectUri` the browser returns to `callback`, which finishes the sign-in."""
     sealer, state, verifier = services.state.sealer, _secret(), _secret()
 
     def begin(con: Connection) -> tuple[str, Flow]:
@@ -116,7 +116,7 @@ async def authorize(
 
 @router.post("/exchange", summary="Finish such a sign-in with what the browser came back with")
 async def exchange(provider: str, body: Exchange, services: ServicesDep) -> SignedIn:
-    """A state is used once, whatever comes of it."""
+    """A state works once, whatever the result."""
     code, state = _read_back(body)
     connection = await finish(services, provider, code, state)
     return SignedIn.model_construct(connection=await _shown(services, connection))
@@ -157,7 +157,7 @@ async def device_code(provider: str, body: Target, services: ServicesDep) -> Dev
 
 @router.post("/poll", summary="Ask whether that sign-in is done")
 async def poll(provider: str, body: Poll, services: ServicesDep) -> Polled:
-    """The provider is asked at most every `intervalMs`, however often this is."""
+    """The gateway asks the provider at most every `intervalMs`, however often you call this."""
 
     def take(con: Connection) -> tuple[Provider, Section, Proxy | None, Flow]:
         found, section = section_of(con, services, provider)
@@ -210,7 +210,7 @@ async def take_in(provider: str, body: Import, services: ServicesDep) -> SignedI
         tokens = Tokens(access, refresh, expires_at_ms, section.fields.token_url)
     else:
         try:
-            # Whoever sends the token sends it for the address that is in force.
+            # A caller that sends the token sends it for the address that is in force.
             tokens = await SignInClient(section, proxy).refresh(refresh or "", None)
         except (Refused, Unreached) as error:
             raise as_answer(error) from None

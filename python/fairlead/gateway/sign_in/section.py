@@ -40,9 +40,7 @@ ParameterName = Annotated[Text, Field(max_length=64), Spelled(r"[A-Za-z0-9_.-]+"
 
 
 class SectionChange(Wire):
-    """A client of one's own at a provider. What is null is as the provider's file says it; a node has no
-    file.
-    """
+    """A custom client at a provider. Null values are those of the provider's file; a node has no file."""
 
     client_id: Annotated[Text, Field(min_length=1, max_length=1024)] | None = None
     client_secret: Annotated[SecretStr, Field(min_length=1, max_length=4096)] | None = Field(
@@ -108,7 +106,7 @@ class Section:
     client_secret: str | None = field(default=None, repr=False)
     is_own: bool = False
     secret_origins: str | None = None
-    """Where the secret may be sent (`secret_origin.spell_origins`)."""
+    """The origins to which the secret may be sent (`secret_origin.spell_origins`)."""
 
     def secret_addresses(self) -> list[str]:
         """The addresses that get the client secret."""

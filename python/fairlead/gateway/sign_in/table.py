@@ -18,8 +18,8 @@ Status = Literal["active", "expired"]
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """The sign-in behind a connection. `next_at_ms` is when its token is refreshed next, None where it is
-    not; `expired` needs a person who signs in again.
+    """The sign-in behind a connection. `next_at_ms` is when its token is refreshed next, None if it is not;
+    `expired` means that a person must sign in again.
     """
 
     connection_id: str
@@ -34,7 +34,7 @@ class SignIn:
     asked_at_ms: int | None = None
     """When the provider was asked for new tokens without its answer stored since: it may have been lost."""
     refresh_origins: str | None = None
-    """Where the refresh token may be sent (`secret_origin.spell_origins`)."""
+    """The origins to which the refresh token may be sent (`secret_origin.spell_origins`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Flow:
     asked_at_ms: int | None
     expires_at_ms: int
     origins: str | None = None
-    """Where its code and its secret may be sent (`secret_origin.spell_origins`)."""
+    """The origins to which its code and its secret may be sent (`secret_origin.spell_origins`)."""
 
 
 _SIGN_INS: Final = Table("provider_sign_ins", SignIn)
@@ -136,7 +136,7 @@ def add_flow(con: Connection, flow: Flow) -> None:
 
 
 def find_flow(con: Connection, flow_id: str, provider: str, kind: str) -> Flow:
-    """A sign-in under way; `InvalidRequest` for a state that is unknown, used or too old."""
+    """A sign-in in progress; raises `InvalidRequest` for a state that is unknown, used or too old."""
     pending = "id = ? AND provider = ? AND kind = ? AND expires_at_ms > ?"
     flow = _FLOWS.find(con, pending, flow_id, provider, kind, now_ms())
     if flow is None:

@@ -22,7 +22,7 @@ from fairlead.gateway.videos.targets import OPENAI, VideoTarget
 # OpenAI's documentation: what is made where nothing is said. The relay reserves by the same figure.
 USUAL_SECONDS: Final = 4
 _PICTURE = re.compile(r"data:(image/(?:png|jpeg|webp));base64,([A-Za-z0-9+/]+={0,2})")
-# What a field of a form may be called: a name with brackets would be a member of another field.
+# Valid names of form fields: a name with brackets would be a member of another field.
 _FIELD = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 # Other services' names of how much is made. The price is reserved by `seconds` and one video alone.
 _AMOUNTS: Final = frozenset(
@@ -91,7 +91,7 @@ class VideoCreate(BaseModel):
                 raise InvalidRequest(
                     f"{name} must be a text, a number or a boolean.", param=name[:100]
                 )
-            # Of any size: a number of JSON may have more digits than 64 bits hold.
+            # An integer of any size: a number of JSON may have more digits than 64 bits hold.
             texts[name] = value if isinstance(value, str) else json.dumps(value)
         return texts
 

@@ -60,8 +60,8 @@ LIST_MAX: Final = 100
 async def create(
     ask: VideoCreate, request: Request, services: ServicesDep, owner: OwnerDep, head: Response
 ) -> dict[str, Any]:
-    """By a connection in OpenAI's or Gemini's dialect that serves the model. Also as a form, with the picture
-    as its file `input_reference`.
+    """Uses a connection in OpenAI's or Gemini's dialect that serves the model. You can also send a form, with the
+    picture as its file `input_reference`.
     """
     sealer, choice = services.state.sealer, read_choice(request.headers.get(CHOICE_HEADER, ""))
     video_request = openai_request(ask)
@@ -106,7 +106,7 @@ def _check_remix(ask: VideoCreate, source: Operation, targets: list[VideoTarget]
 
 
 class Remix(BaseModel):
-    """The change that is asked for."""
+    """The requested change."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -176,7 +176,7 @@ async def content(
     owner: OwnerDep,
     variant: Literal["video", "thumbnail", "spritesheet"] = "video",
 ) -> Response:
-    """Read at its provider as it is asked for; pictures of it only where the provider makes them."""
+    """Read from its provider during the download; pictures of it only if the provider makes them."""
     operation, file, target = await _found(services, video_id, owner)
     if file is None:
         error = None if operation.ended_at_ms is None else error_of(operation)

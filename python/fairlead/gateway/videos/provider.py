@@ -68,7 +68,7 @@ class ProviderCall:
 
 
 VideoRequest = Callable[[VideoTarget], ProviderCall]
-"""What is asked for, in the words of a target; `InvalidRequest` where it cannot be said there."""
+"""The request in the format of a target; raises `InvalidRequest` if the target cannot express it."""
 
 
 def google_request(body: dict[str, Any]) -> VideoRequest:
@@ -135,7 +135,7 @@ async def read_status(target: VideoTarget, name: str) -> OperationStatus:
 
 
 def _status_of(video: dict[str, Any], address: str) -> OperationStatus:
-    """A video in OpenAI's words as an operation: its content stands below its own address."""
+    """A video in OpenAI's format as an operation: its content is below its own URL."""
     state, progress = video.get("status"), video.get("progress")
     percent = progress if isinstance(progress, int) and 0 <= progress <= 100 else None
     if state == "completed":
@@ -151,7 +151,9 @@ def _status_of(video: dict[str, Any], address: str) -> OperationStatus:
 
 
 async def delete_at(target: VideoTarget, name: str) -> None:
-    """Deletes a video at a provider in OpenAI's dialect. What it does not know any more is deleted."""
+    """Deletes a video at a provider in OpenAI's dialect. A video that the provider does not know any more counts
+    as deleted.
+    """
     try:
         async with (
             asyncio.timeout(ASK_DEADLINE_S),

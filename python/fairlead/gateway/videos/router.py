@@ -30,8 +30,8 @@ async def predict(
     owner: OwnerDep,
     head: Response,
 ) -> dict[str, Any]:
-    """By a connection in Gemini's dialect that serves the model. `webhookConfig` says who is told of
-    its end in place of the key's webhooks (`/v1/webhooks`).
+    """Uses a connection in Gemini's dialect that serves the model. `webhookConfig` names webhooks that replace the
+    key's webhooks (`/v1/webhooks`).
     """
     model, sealer = named_model(model), services.state.sealer
     choice = read_choice(request.headers.get(CHOICE_HEADER, ""))

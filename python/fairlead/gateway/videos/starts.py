@@ -86,9 +86,7 @@ class VideoStarts:
             raise
 
     async def record_refusal(self, operation: Operation) -> None:
-        """Deletes the row of a video that no provider took. Where that fails, the runner ends the
-        row.
-        """
+        """Deletes the row of a video that no provider accepted. If that fails, the runner ends the row."""
 
         def delete_row(con: Connection) -> None:
             forget_operation(con, operation.id)

@@ -34,9 +34,9 @@ class Operation:
     proxy: str | None = None
     """Through which proxy it was begun, as the relay names it; None where an older version began it."""
     request: str | None = None
-    """What was asked for in OpenAI's words, a JSON text; None where it was in Google's."""
+    """The request in OpenAI's format, a JSON text; None if it was in Google's."""
     progress: int | None = None
-    """What the provider said last, 0 to 100."""
+    """The last progress that the provider reported, 0 to 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ _FILES: Final = Table("video_files", VideoFile)
 
 
 def check_room(con: Connection, owner: str) -> None:
-    """`RateLimited` when the owner, or the gateway, has as many under way as allowed."""
+    """Raises `RateLimited` if the owner, or the gateway, has reached its maximum in progress."""
     own, all_ = con.execute(
         "SELECT count(*) FILTER (WHERE owner = ?), count(*) FROM video_operations "
         "WHERE ended_at_ms IS NULL",

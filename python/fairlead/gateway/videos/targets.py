@@ -95,7 +95,7 @@ def target_of(
             else proxy_named(con, sealer, proxy_id)
         )
     except LookupError:
-        # What was to go through a proxy goes nowhere once that is gone.
+        # A call that should use a proxy is not sent once the proxy is gone.
         return None
     endpoint = replace(endpoint, proxy=proxy)
     return VideoTarget(connection.id, connection.provider, "", endpoint, credentials)

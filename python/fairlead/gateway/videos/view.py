@@ -43,8 +43,8 @@ def _videos(made: Any) -> Iterator[dict[str, Any]]:
 def replace_addresses(
     operation: Operation, response: dict[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[VideoFile]]:
-    """A provider's response with our addresses in place of its own, which need its credential; and
-    the videos behind them.
+    """A provider's response with the gateway's URLs instead of its own, which need its credential; and the videos
+    behind them.
     """
     made = response.get("generateVideoResponse")
     if not isinstance(made, dict):

@@ -84,8 +84,8 @@ def _admit(request: IssuerRequest, token: str | None) -> None:
 
 
 def _is_rebinding_safe(host: str) -> bool:
-    """Whether a `Host` is `localhost` or any address, loopback or not: a stranger's page can point a name of its own
-    here (DNS rebinding), but none of these.
+    """Whether a `Host` is `localhost` or any address, loopback or not: a foreign page can point its own name to
+    this machine (DNS rebinding), but none of these.
     """
     name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
     if name.lower() == "localhost":

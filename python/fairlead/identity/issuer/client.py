@@ -46,7 +46,7 @@ GRANT_TYPES: Final = frozenset(
 )
 RESPONSE_TYPES: Final = frozenset(("token", "code", "id_token"))
 
-# DID syntax: a method, then an id of its own (W3C DID Core, section 3.1).
+# DID syntax: a method, then a method-specific id (W3C DID Core, section 3.1).
 _DID = re.compile(r"did:[a-z0-9]+(?::(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})+)+")
 # RFC 6749 appendix A.4.
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")

@@ -181,7 +181,7 @@ class _ClientDisconnected(Exception):
 
 async def _read(scope: Scope, receive: Receive) -> IssuerRequest:
     headers = dict(scope["headers"])
-    # Of two, a proxy before us may have judged the other.
+    # With two headers, a proxy before the gateway may have checked the other one.
     if len(headers) < len(scope["headers"]) and (name := _repeated(scope["headers"])) is not None:
         raise invalid_request(f"{name} was sent more than once.")
     body = b""

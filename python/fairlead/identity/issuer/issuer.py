@@ -87,7 +87,7 @@ class Issuer:
             self._tokens.add(token)
 
     async def close(self) -> None:
-        """Waits for writes under way."""
+        """Waits for writes in progress."""
         await self._journal.close()
 
     # --- tokens

@@ -1,7 +1,7 @@
 """Writes of tokens to the file: all that wait go into one commit, and are valid once it is done.
 
-While a commit is under way the next batch gathers, so the load sets the size of a batch and a lone
-caller waits for one commit. A caller that disconnects does not stop a write that was begun.
+While a commit is in progress the next batch gathers, so the load sets the size of a batch and a lone caller
+waits for one commit. A caller that disconnects does not stop a write that was begun.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TokenJournal:
         await self._wait(self._ended, digest)
 
     async def close(self) -> None:
-        """Waits for writes under way."""
+        """Waits for writes in progress."""
         if self._writing is not None:
             await asyncio.gather(self._writing, return_exceptions=True)
 

@@ -1,5 +1,5 @@
-"""Sign-ins by device code: a program without a browser shows a code, and a person approves it at the gateway's page
-(RFC 8628). What the program gets is a management access token of that person.
+"""Sign-ins by device code: a program without a browser shows a code, and a person approves it at the gateway's
+page (RFC 8628). The program then gets a management access token of that person.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def take_token(con: Connection, row: DeviceCode, at_ms: int) -> str | None:
 
 
 class PollPace:
-    """When each device may ask again. Who asks too early waits five seconds longer from then on."""
+    """When each device may poll again. A device that polls too early waits five seconds longer from then on."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, tuple[float, float]] = OrderedDict()

@@ -12,9 +12,9 @@ CACHE_MAX = 10_000
 
 
 class People:
-    """Users by id. A user is read again after any change, so that one who was switched off is
-    refused from then on. Where others change the database too (`is_shared`), a user is read each time: of their
-    changes this process hears a moment later.
+    """Users by id. A user is read again after any change, so that a disabled user is refused from then on. If
+    others change the database too (`is_shared`), a user is read each time, because this process hears of their
+    changes a moment later.
     """
 
     def __init__(self, state: State, *, is_shared: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""The ledger where several processes share the database: each decision is made over what stands there now.
+"""The ledger for several processes on one database: each decision uses the current rows.
 
-The records that a decision is about are read, the ledger decides over these alone, and its change is stored only if
-they still stand as they were read, in one SERIALIZABLE transaction. Otherwise another process has decided meanwhile,
-and it is decided anew. So a code is spent once and a refresh token is rotated once, however many processes are
+The records of a decision are read, the ledger decides over these alone, and its change is stored only if they
+are unchanged, in one SERIALIZABLE transaction. Otherwise another process has decided meanwhile, and the
+decision is repeated. So a code is spent once and a refresh token is rotated once, however many processes are
 asked, and the rules are those of `Ledger`.
 """
 
@@ -54,7 +54,7 @@ class _StaleRecords(Exception):
 
 @dataclass(slots=True)
 class _GuardedWrites:
-    """`Batches` of one decision: its change is stored if the records still stand as they were read."""
+    """`Batches` of one decision: its change is stored if the records are unchanged."""
 
     state: State
     read: Read

@@ -1,4 +1,4 @@
-"""Slices of the authorization server's tables: the records that one decision is about, as they stand."""
+"""Slices of the authorization server's tables: the current records of one decision."""
 
 from __future__ import annotations
 

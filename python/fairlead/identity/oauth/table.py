@@ -42,7 +42,7 @@ class Change:
     access: list[AccessToken] = field(default_factory=list)
     refresh: list[RefreshToken] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
-    """Tokens that end while their grant goes on."""
+    """Tokens that expire while their grant is still valid."""
     ended: list[str] = field(default_factory=list)
     """Grants that end, with all their codes and tokens."""
     forgotten: list[str] = field(default_factory=list)

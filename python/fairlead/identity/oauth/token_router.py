@@ -51,8 +51,8 @@ _NOT_A_FORM = "Content-Type must be application/x-www-form-urlencoded"
 
 @router.post("/oauth/token", summary="Exchange a code, or refresh")
 async def token(request: Request) -> Response:
-    """`access_token`, `token_type`, `expires_in`, and `refresh_token` where there is a new one."""
-    # Fetched by hand: the framework's injection would cost as much as the rest of the request.
+    """`access_token`, `token_type`, `expires_in`, and `refresh_token` if there is a new one."""
+    # Read directly: the framework's injection would cost as much as the remaining work of the request.
     room = oauth_service(services_of(request))
     try:
         if not is_form(request):

@@ -1,4 +1,4 @@
-"""A sign-in under way at the provider, kept in the browser that began it.
+"""A sign-in in progress at the provider, stored in the browser that began it.
 
 State, nonce and verifier travel in one sealed cookie: an answer counts only in the browser that
 asked, within ten minutes, and the server keeps nothing for people who never come back.
@@ -31,7 +31,7 @@ _SEALED_AS = "oidc-errand"
 
 @dataclass(frozen=True, slots=True)
 class LoginState:
-    """A sign-in under way at one issuer. `return_to` is a path of ours."""
+    """A sign-in in progress at one issuer. `return_to` is a path of ours."""
 
     state: str
     nonce: str

@@ -27,7 +27,7 @@ REQUEST_DEADLINE_S = 10.0
 DOCUMENT_FRESH_S = 600.0
 # Tokens with unknown keys must not make us fetch the keys each time.
 KEYS_ASKED_AGAIN_EVERY_S = 10.0
-# Earlier providers that are kept for sign-ins under way.
+# Earlier providers that are kept for sign-ins in progress.
 LEFT_MAX = 2
 
 
@@ -86,7 +86,7 @@ class Providers:
         )
         before, self._now = self._now, (wanted, provider)
         if before is not None:
-            # Sign-ins may be under way at the earlier provider.
+            # Sign-ins may be in progress at the earlier provider.
             self._left.append(before[1])
             if len(self._left) > LEFT_MAX:
                 await self._left.pop(0).close()

@@ -96,8 +96,8 @@ async def callback(
     error: ParamText = None,
     iss: ParamText = None,
 ) -> Response:
-    """Opens a session and goes on to `return_to`, or to `/?oidc_error=<code>`; a user with a second factor
-    is asked for it first.
+    """Opens a session and redirects to `return_to`, or to `/?oidc_error=<code>`. A user with a second factor has
+    to give it first.
     """
     provider = await _provider(attempt)
     try:
@@ -146,7 +146,7 @@ async def _signed_in(attempt: Attempt, provider: Provider, sent: ProviderAnswer)
         found = user_of(con, identity, signed_in_id=signed_in_id, by_address=by_address)
         if not found.user.has_second_factor or found.user.id == signed_in_id:
             return found.user, None
-        # A second factor that was set up here is asked for here, whatever the provider checked.
+        # A second factor that was set up here is required here, whatever the provider checked.
         joining = Joining(identity.issuer, identity.subject) if found.joins else None
         return found.user, open_challenge(con, found.user.id, now_ms(), "oidc", joining)
 

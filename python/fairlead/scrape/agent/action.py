@@ -53,7 +53,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer of the model: its thought, and an action or the end."""
+    """One answer of the model: its reasoning, and an action or the end."""
 
     thought: str
     action: SessionAction | Finish

@@ -1,4 +1,4 @@
-"""Asking a model for the next action. Pages stand between random marks, as data: they do not change the goal."""
+"""Prompts for the next action. Pages are data between random marks: they do not change the goal."""
 
 from __future__ import annotations
 

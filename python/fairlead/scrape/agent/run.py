@@ -1,7 +1,7 @@
 """One agent from its start to its end: observe the page, ask the model, act, store the step, and again.
 
-Each step is a row as soon as it is done. After a crash the agent goes on behind the last of them, in a new tab
-at the address where that was; what had been filled in or logged in to is gone, and the model is told so.
+Each step is a row as soon as it is done. After a crash the agent continues after the last one, in a new tab at
+the same address; form input and logins are lost, and the model is informed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 AGENT_DEADLINE_S: Final = 900.0
 SESSION_RETRY_S: Final = 2.0
 STEPS_MAX: Final = 20
-# Of the rows of all steps together: thoughts and actions, no pages.
+# The size of the rows of all steps together: reasoning and actions, no pages.
 STEPS_MAX_BYTES: Final = 64 * 1024 * 1024
 OBSERVATIONS_MAX: Final = 3
 _MARKDOWN: Final = ScrapeOptions.model_validate(
@@ -151,7 +151,7 @@ class AgentRun:
     # --- the browser
 
     async def _observe(self) -> Survey:
-        """The page as it stands, in a new tab where there is none, and never a page of another site."""
+        """The page in its current state, in a new tab if there is none, and never a page of another site."""
         failure = FetchFailed("The page always leads to another site.", code="redirects")
         for _ in range(OBSERVATIONS_MAX):
             if self._session is None or not self._session.context.is_alive:

@@ -129,7 +129,7 @@ class Downloads:
         page.on("download", self._begin)
 
     async def settled(self) -> None:
-        """Waits for downloads that are under way, at most `FILE_DEADLINE_S`."""
+        """Waits for downloads in progress, at most `FILE_DEADLINE_S`."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=FILE_DEADLINE_S)
 

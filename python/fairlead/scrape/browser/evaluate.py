@@ -1,9 +1,8 @@
 """Evaluating scripts in a page with the bound on the page's side: a page can answer with gigabytes, and an answer that
 has arrived takes memory of the whole process.
 
-What leaves the page is a number, or a text that was measured in the same step. A page can put its own functions in
-the place of the language's, but not change the length of a text, nor what stands where in it: so it may lie, and its
-lie is bounded.
+Only a number leaves the page, or a text that was measured in the same step. A page can replace the language's
+functions, but not the length of a text or its characters. It may lie, but its lie is bounded.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ async def evaluate_script(page: Any, script: str, max_chars: int) -> Any:
 
 
 async def text_of(page: Any, max_chars: int) -> str:
-    """The page's HTML as it stands. `FetchFailed` for more than `max_chars`."""
+    """The page's current HTML. Raises `FetchFailed` for more than `max_chars`."""
     answer = await page.evaluate(_TEXT, max_chars)
     if not isinstance(answer, str):
         raise FetchFailed(f"The page is larger than {max_chars} bytes.", code="too_large")

@@ -1,9 +1,9 @@
 """Chromium, driven by Playwright: started when it is first needed, renewed when it is worn.
 
-Both are optional, and where one is missing the error names the command that installs it. The browser
-reaches the network through a proxy of our own on loopback and nowhere else, so the egress guard judges
-every address that a page's scripts ask for, at the moment it is dialled. A process that has opened
-`CONTEXTS_WORN` contexts takes no more; it ends with the last of them, and another has taken its place.
+Both are optional, and if one is missing the error names the command that installs it. The browser reaches the
+network only through our proxy on loopback, so the egress guard checks every address of a page's scripts at the
+moment it is dialled. A process that has opened `CONTEXTS_WORN` contexts opens no more; it ends with the last of
+them, and another one has replaced it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FLAGS: Final = [
     "--disable-component-update",
     "--disable-quic",
     "--mute-audio",
-    # A page's heap ends here, and the page with it; the others go on.
+    # A page's heap is limited, and the page ends at the limit; the others continue.
     "--js-flags=--max-old-space-size=512",
     # Without this, Chromium goes around its proxy for loopback.
     "--proxy-bypass-list=<-loopback>",
@@ -105,8 +105,8 @@ class Browser:
         return len(self._running)
 
     async def open(self, options: ContextOptions, state: Any = None) -> Context:
-        """A context of its own: cookies, storage and cache are shared with nobody. `state` is what
-        `Context.state` gave for an earlier one. `InvalidRequest` where there is no browser.
+        """A separate context: cookies, storage and cache are shared with nobody. `state` is the `Context.state` of
+        an earlier one. Raises `InvalidRequest` if there is no browser.
         """
         process = await self._process_with_room()
         process.users += 1
@@ -195,7 +195,7 @@ class Browser:
                 proxy={"server": self._proxy.address},
                 args=_FLAGS,
                 env=minimal_environment(),
-                # As root, Chromium has no sandbox of its own to use.
+                # As root, Chromium cannot use its sandbox.
                 chromium_sandbox=not _is_root(),
             )
         except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
@@ -218,7 +218,7 @@ class Context:
         return self._is_open and bool(self._process.browser.is_connected())
 
     async def state(self) -> Any:
-        """Cookies and storage, for a context that goes on from here."""
+        """Cookies and storage, for a context that continues from here."""
         async with asyncio.timeout(END_DEADLINE_S):
             return await self.inner.storage_state()
 

@@ -18,7 +18,7 @@ DIAL_DEADLINE_S: Final = 10.0
 IDLE_S: Final = 60.0
 PIECE_BYTES: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 256
-# What one connection may transfer: an endless stream ends here, and a file that would fill the disk.
+# The maximum transfer of one connection: it ends an endless stream, and a file that would fill the disk.
 CONNECTION_MAX_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -115,7 +115,7 @@ class GuardedProxy:
                 )
                 # A form's body goes up before the answer comes down.
                 up = asyncio.create_task(_copy(reader, far_writer))
-                # `Connection: close` tells the browser too that nothing more comes on this connection.
+                # `Connection: close` also informs the browser that the connection ends here.
                 async with asyncio.timeout(IDLE_S):
                     answer = await far_reader.readuntil(b"\r\n\r\n")
                 writer.write(answer[:-2] + b"Connection: close\r\n\r\n")

@@ -1,5 +1,5 @@
-"""One page after another by the browser: for a scrape a context of its own, for a job one for all its
-pages, which is renewed with its cookies after `CONTEXT_PAGES` pages.
+"""Pages in sequence by the browser: a scrape has a separate context, a job one for all its pages, which is renewed
+with its cookies after `CONTEXT_PAGES` pages.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Renderer:
     async def fetch(
         self, url: str, options: ScrapeOptions, calls: Calls | None = None
     ) -> FetchResult:
-        """The page after its scripts, waits and actions, in a context of its own; `calls` notes what it
-        calls. `FetchFailed`, or `InvalidRequest` where there is no browser.
+        """The page after its scripts, waits and actions, in a separate context; `calls` records its calls. Raises
+        `FetchFailed`, or `InvalidRequest` if there is no browser.
         """
         reader = JobReader(self, options)
         try:
@@ -176,7 +176,7 @@ class PageLoad:
 async def capture(
     page: Any, load: PageLoad, options: ScrapeOptions, downloads: Downloads
 ) -> FetchResult:
-    """The page as it stands, with the files and pictures that were asked for."""
+    """The current page, with the requested files and pictures."""
     answer = load.answer
     text = await text_of(page, PAGE_MAX_BYTES)
     artifacts: dict[str, Any] = {}

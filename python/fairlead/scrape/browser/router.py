@@ -36,7 +36,7 @@ _SCRAPE_ONLY_FORMATS: Final = frozenset(["screenshot", "pdf", "mhtml", "changeTr
 async def create(
     ask: SessionRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """A tab of its own, at `initialUrl` or empty. It ends after 5 idle minutes, and after 30 in all."""
+    """Opens a separate tab, at `initialUrl` or empty. It ends after 5 idle minutes, and after 30 in all."""
     scraper = scraper_of(services)
     url = check_url(ask.initial_url, scraper.egress, "initialUrl") if ask.initial_url else None
     async with answer_deadline():
@@ -64,7 +64,7 @@ async def sessions(services: ServicesDep, owner: OwnerDep, base: BaseDep) -> dic
 async def one(
     session_id: str, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """Where it stands, when it expires, and the files that it was given."""
+    """The session's address, its expiry, and its files."""
     session = scraper_of(services).sessions.find(session_id, owner)
     return {"success": True, "session": _view(session, base)}
 

@@ -38,7 +38,7 @@ POPUP_DEADLINE_S: Final = 5.0
 
 
 class Session:
-    """One tab in a context of its own."""
+    """One tab in a separate context."""
 
     def __init__(self, owner: str, context: Context, page: Any, *, is_of_job: bool) -> None:
         self.id = str(uuid4())
@@ -61,7 +61,7 @@ class Session:
 
     @property
     def ends_s(self) -> float:
-        """When it expires, on the monotonic clock; never while an action is under way."""
+        """When it expires, on the monotonic clock; never during an action."""
         if self.turn.locked():
             return self.created_s + AGE_S + ACTION_DEADLINE_S
         return min(self.used_s + IDLE_S, self.created_s + AGE_S)

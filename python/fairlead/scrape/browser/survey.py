@@ -50,7 +50,7 @@ _LIST_ELEMENTS: Final = """([most, width]) => {
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A page as it stands. `windows` are the addresses of popups, which were closed."""
+    """The current page. `windows` are the addresses of popups, which were closed."""
 
     url: str
     title: str

@@ -1,5 +1,5 @@
-"""Asking a model where the fields of a page's records stand. It is shown an outline of the page, as data. Its
-answer must be selectors for exactly these fields, and is tried on the page before it is used.
+"""Requests the positions of the fields of a page's records from a model. The model gets an outline of the page, as
+data. Its answer must be selectors for exactly these fields, and is tried on the page before it is used.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 async def extract_auto(
     ask: ExtractAutoRequest, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
-    """`data` has the records. By `cssSchema`, or by selectors that were found before for this path and these fields; a
-    model looks for new ones where less than half of the fields are filled. What heals is kept for seven days.
+    """`data` has the records. The selectors are `cssSchema`, or stored ones for this path and these fields. If
+    less than half of the fields are filled, a model looks for new ones, which are stored for seven days.
     """
     url = check_url(ask.url, scraper_of(services).egress)
     async with answer_deadline():

@@ -1,4 +1,4 @@
-"""The fields that are asked for (`RequestedField`), and where they stand in a page (`CssSchema`)."""
+"""The requested fields (`RequestedField`), and their positions in a page (`CssSchema`)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RequestedField(_Named):
 
 
 class CssField(_Named):
-    """Where a field stands in its record."""
+    """The position of a field in its record."""
 
     selector: Selector = Field("", description="Empty for the record's own element.")
     fields: list[CssField] = Field([], max_length=50)
@@ -145,7 +145,7 @@ class ExtractAutoRequest(RecordsRequest):
 def schema_mismatches(
     required: Sequence[_Named], given: Sequence[_Named], place: str = ""
 ) -> list[str]:
-    """Where selectors differ from the fields that are asked for, as sentences."""
+    """Differences between the selectors and the requested fields, as sentences."""
     mismatches: list[str] = []
     wanted, found = ({field.name: field for field in fields} for fields in (required, given))
     for name in [*wanted, *(name for name in found if name not in wanted)]:

@@ -84,7 +84,7 @@ class Archive:
             raise Unreadable(f"The document's part {name[:100]} is no XML.") from None
 
     def targets(self, name: str) -> dict[str, str]:
-        """Where the relationships of a file lead, by their ids: addresses, and names in the archive."""
+        """The targets of the relationships of a file, by their ids: addresses, and names in the archive."""
         folder, _, file = name.rpartition("/")
         table = f"{folder}/_rels/{file}.rels"
         if table not in self.names:

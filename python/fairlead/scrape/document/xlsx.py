@@ -33,7 +33,7 @@ def sheets_of(archive: Archive) -> Iterator[tuple[str, Iterator[list[str]]]]:
     reader = _Reader(strings, dates, datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30))  # noqa: DTZ001 - dates of spreadsheets have no zone
     for sheet in book.iter(f"{_S}sheet"):
         target = targets.get(sheet.get(f"{_R}id", ""), "")
-        # Charts and macros stand among the sheets too.
+        # Charts and macros are among the sheets too.
         if target in archive.names and target.startswith("xl/worksheets/"):
             yield sheet.get("name", ""), reader.rows(archive, target)
 

@@ -93,7 +93,7 @@ class Politeness:
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
     async def close(self) -> None:
-        """Cancels fetches of robots.txt that are under way."""
+        """Cancels fetches of robots.txt in progress."""
         for task in self._rules.values():
             task.cancel()
         await asyncio.gather(*self._rules.values(), return_exceptions=True)
@@ -162,7 +162,7 @@ class Politeness:
         except FetchFailed as failure:
             if failure.code != "too_large" or failure.status is None:
                 return Rules(None, now_s + ROBOTS_RETRY_S, unread=failure.reason)
-            # What stands beyond the limit is not read, and the last line may have been cut.
+            # Text beyond the limit is not read, and the last line may have been cut.
             status, body = failure.status, failure.begun.rpartition(b"\n")[0]
         if status >= 500 or status == 429:
             return Rules(None, now_s + ROBOTS_RETRY_S, unread=f"The host answered {status}.")

@@ -1,6 +1,6 @@
-"""Connections of the fetcher: pooled by host name, each dialled through the egress guard. Because the guard stands
-where a socket is made, redirects and names that change their address pass it too. The name itself stays in `Host`
-and in TLS.
+"""Connections of the fetcher: pooled by host name, each dialled through the egress guard. Because the guard checks
+each socket, redirects and names that change their address pass it too. The name itself stays in `Host` and in
+TLS.
 """
 
 from __future__ import annotations

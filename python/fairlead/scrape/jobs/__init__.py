@@ -6,5 +6,5 @@ a job and `listener.py` notifies its webhook. `view.py`, `events.py` and `downlo
 forecasts a crawl. Routes: `crawl_router.py`, `batch_router.py`, `pages_router.py` (what both share),
 `extract_router.py`, `llmstxt_router.py` with `llmstxt.py`.
 
-A page counts once its row is stored; after a crash a job goes on where its rows end.
+A page counts once its row is stored; after a crash a job continues after its last row.
 """

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 async def crawl(
     ask: CrawlRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """Where to ask for it; with a webhook also the secret that its events are signed with."""
+    """The URL for polling; with a webhook also the secret that signs its events."""
     scraper = scraper_of(services)
     url = check_url(ask.url, scraper.egress)
     await scraper.check_patterns(patterns_of(ask), owner)
@@ -37,8 +37,8 @@ async def estimate(
     services: ServicesDep,
     owner: OwnerDep,
 ) -> dict[str, Any]:
-    """By `maxDepth`, the start page's links and the site's map: one that is kept, else its sitemaps.
-    `lookedAt` says what was seen within ten seconds.
+    """Uses `maxDepth`, the start page's links and the site's cached map, or else its sitemaps. `lookedAt` names
+    the sources that were read within ten seconds.
     """
     url = check_url(ask.url, scraper_of(services).egress)
     return {"success": True, "estimate": await estimate_crawl(services, owner, url, ask)}

@@ -60,8 +60,8 @@ class _PatternsFailed(Exception):
 
 
 class PagesRun:
-    """One job from where its rows end to its last status. Each page's row, the addresses found on it and its event
-    are one transaction, so a crash loses at most the pages that were under way.
+    """One job from its last row to its final status. Each page's row, the addresses found on it and its event are
+    one transaction, so a crash loses at most the pages in progress.
     """
 
     def __init__(
@@ -286,7 +286,7 @@ class PagesRun:
             outcome = finish_place(con, job.id, place.place, page, found)
             claimed = self._claimed
             if outcome == "stored":
-                # Claimed in larger pieces: each claim is a write of its own.
+                # Claimed in larger pieces, because each claim is a separate write.
                 if claimed < size:
                     claimed = max(size, CLAIM_BYTES)
                     try:

@@ -29,7 +29,7 @@ PATHS: Final[dict[Kind, str]] = {
 
 
 def new_job(kind: Kind, owner: str, url: str, ask: RequestBody, pages_max: int) -> Job:
-    """A job with an id of its own, not stored yet. Its options are the request's body."""
+    """A job with a new id, not stored yet. Its options are the request's body."""
     return Job(
         id=str(uuid4()),
         kind=kind,

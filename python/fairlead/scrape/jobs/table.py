@@ -112,8 +112,8 @@ class Progress:
 
 
 def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
-    """Stores a new job; `RateLimited` where too many are under way, `OwnerStorageFull` and `StorageFull`
-    where too much is kept.
+    """Stores a new job; raises `RateLimited` if too many are in progress, `OwnerStorageFull` and `StorageFull` if
+    too much is stored.
     """
     active, own = con.execute(
         f"SELECT count(*), count(*) FILTER (WHERE owner = ?) FROM scrape_jobs WHERE {_ACTIVE}",
@@ -302,7 +302,7 @@ def list_read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
 
 
 def begin_job(con: Connection, job_id: str) -> None:
-    """Marks a waiting job as under way."""
+    """Marks a waiting job as in progress."""
     con.execute(
         "UPDATE scrape_jobs SET status = 'processing' WHERE id = ? AND status = 'pending'", [job_id]
     )
@@ -311,9 +311,9 @@ def begin_job(con: Connection, job_id: str) -> None:
 def finish_place(
     con: Connection, job_id: str, place: int, page: Page | None, found: list[Place]
 ) -> PlaceOutcome:
-    """Marks an address as done and stores its page, if it has one of its own, and the addresses found on it.
-    Nothing is stored when the job has `ended`, or the address did not wait (`known`): a write that timed out may
-    have succeeded.
+    """Marks an address as done and stores its page, if it has one, and the addresses found on it. Nothing is
+    stored when the job has `ended`, or the address did not wait (`known`): a write that timed out may have
+    succeeded.
     """
     if status_of(con, job_id) not in ACTIVE:
         return "ended"

@@ -97,8 +97,8 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
 async def map_health(
     services: ServicesDep, owner: OwnerDep, url: str | None = None
 ) -> JSONResponse | dict[str, Any]:
-    """With `url` its start page is asked for, by the same rules as a map: 503 where it is not to be
-    had. Without, no site is asked for, and `status` says so.
+    """With `url` its start page is fetched, by the same rules as a map: 503 if that fails. Without `url` no site
+    is fetched, and `status` says so.
     """
     scraper = scraper_of(services)
     stats = await services.state.read(lambda con: map_stats(con, owner, now_ms()))

@@ -1,3 +1,3 @@
-"""Asking a model about a page: `extract.py` (data by schema, summaries), `schema.py` (a caller's JSON Schema),
-`confidence.py` (how much of the data stands in the page), `untrusted.py` (pages in prompts, links in answers).
+"""Calling a model about a page: `extract.py` (data by schema, summaries), `schema.py` (a caller's JSON Schema),
+`confidence.py` (how much of the data occurs in the page), `untrusted.py` (pages in prompts, links in answers).
 """

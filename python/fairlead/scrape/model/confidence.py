@@ -1,8 +1,8 @@
-"""How much of extracted data stands in the page that it was extracted from.
+"""How much of extracted data occurs in the page that it was extracted from.
 
-The confidence is a share, measured and not asked of the model: of the fields that the schema declares, and of those
-that the model added, how many hold something that stands in the page. Values that need not stand there are not
-counted: true and false, and values of an `enum`, which are judgements about a page.
+The confidence is a measured share, not an answer of the model. It counts the fields of the schema, and those
+that the model added, whose value occurs in the page. Values that need not occur there are not counted: true and
+false, and values of an `enum`, which are judgements about a page.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _written(number: float) -> Iterator[str]:
 
 
 def _is_word(text: str, wanted: str) -> bool:
-    """Whether `wanted` stands in the text as a whole word or number; `PLACES_MAX` places are tried."""
+    """Whether `wanted` occurs in the text as a whole word or number; `PLACES_MAX` positions are tried."""
     start = -1
     for _ in range(PLACES_MAX):
         start = text.find(wanted, start + 1)
@@ -109,7 +109,7 @@ def _is_word(text: str, wanted: str) -> bool:
 
 
 def _goes_on(following: str) -> bool:
-    """Whether a word or a number goes on with these characters: `4` does in `4.5`, not in `4. Then`."""
+    """Whether these characters continue a word or a number: `4` does in `4.5`, not in `4. Then`."""
     return following[:1].isalnum() or (following[:1] in {".", ","} and following[1:].isdigit())
 
 

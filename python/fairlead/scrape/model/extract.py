@@ -1,5 +1,5 @@
-"""Data and summaries of one page by a model. The page stands between random marks, as data; what comes back is held
-to the schema, or is text without the targets of links.
+"""Data and summaries of one page by a model. The page is data between random marks. The answer must fit the
+schema, or is text without the targets of links.
 """
 
 from __future__ import annotations

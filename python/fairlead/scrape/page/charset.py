@@ -16,7 +16,7 @@ _META = re.compile(
     rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE
 )
 _HEADER = re.compile(r"charset\s*=\s*[\"']?([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE)
-# What the Encoding standard makes of these names.
+# The encodings of these names in the Encoding standard.
 _WEB_CHARSETS = {
     "iso-8859-1": "cp1252",
     "latin-1": "cp1252",

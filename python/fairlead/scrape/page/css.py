@@ -1,5 +1,5 @@
-"""Records of a page by CSS selectors. A plan says which elements are records and where in each a field stands; it is
-`css.schema.CssSchema` as plain data, because the processes that read pages know nothing of requests.
+"""Records of a page by CSS selectors. A plan says which elements are records and where each field is in a record;
+it is `css.schema.CssSchema` as plain data, because the processes that read pages know nothing of requests.
 """
 
 from __future__ import annotations

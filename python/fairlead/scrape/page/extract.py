@@ -1,5 +1,5 @@
-"""From the bytes of an HTTP answer to its document: a pure function, run in a process of its own
-(`page/worker.py`), because a hostile page takes as long as it likes to decode and to parse.
+"""From the bytes of an HTTP answer to its document: a pure function, run in a separate process (`page/worker.py`),
+because a hostile page can take any time to decode and to parse.
 """
 
 from __future__ import annotations

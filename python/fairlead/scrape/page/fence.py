@@ -1,4 +1,4 @@
-"""Fenced blocks of code, for text that stands in markdown unchanged."""
+"""Fenced blocks of code, for text that is unchanged in markdown."""
 
 from __future__ import annotations
 

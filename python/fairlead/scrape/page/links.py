@@ -1,4 +1,4 @@
-"""Where a page's links lead, in the spelling of `address.canonical`."""
+"""The targets of a page's links, in the spelling of `address.canonical`."""
 
 from __future__ import annotations
 

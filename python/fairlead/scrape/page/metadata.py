@@ -1,4 +1,4 @@
-"""The metadata of a page: title, description, language and the like, from its head."""
+"""The metadata of a page from its head, such as title, description and language."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ _NAMES = {
 
 
 def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
-    """Title, description, language, canonical address and the like, as far as they are there; the first of several
-    values counts.
-    """
+    """Title, description, language, canonical address and others, if present; the first of several values counts."""
     found: dict[str, str] = {}
     title = tree.css_first("head > title") or tree.css_first("title")
     if title is not None and (text := _value(title.text(deep=True))):

@@ -32,8 +32,8 @@ ENDLESS: Final = (
     "contains it only from within properties or items."
 )
 
-# A value of each type goes through everything that a schema applies to one place. What costs too much for these
-# costs too much for any answer, so the schema is refused before a model is asked.
+# A value of each type is checked against everything that a schema applies to one place. If that is too expensive, every
+# answer would be, so the schema is refused before a model is called.
 _SAMPLES: Final[tuple[Any, ...]] = (None, {}, [], "", 0)
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 

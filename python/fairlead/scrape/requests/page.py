@@ -116,16 +116,16 @@ class ScrapeOptions(CommonOptions):
 
     @property
     def wants_picture(self) -> bool:
-        """Whether a picture of the page is asked for."""
+        """Whether a picture of the page is requested."""
         return self.wants("screenshot")
 
     def wants(self, name: str) -> bool:
-        """Whether this is asked for, in `formats` or in `extractionOptions`."""
+        """Whether this is requested, in `formats` or in `extractionOptions`."""
         return name in self.formats or bool((self.extraction_options or {}).get(name))
 
     @property
     def wants_print(self) -> bool:
-        """Whether a PDF or MHTML of the page is asked for; such answers are not cached."""
+        """Whether a PDF or MHTML of the page is requested; such answers are not cached."""
         return "pdf" in self.formats or "mhtml" in self.formats
 
     @property

@@ -1,4 +1,4 @@
-"""A saved site: an address with parameters, the records that stand there, and how its last run went."""
+"""A saved site: an address with parameters, its records, and the result of its last run."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _SAVED: Final = Table("scrape_endpoints", SavedCall, json={"definition": dict, "
 
 
 def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> SavedCall:
-    """A saved call with an id of its own, not stored yet."""
+    """A saved call with a new id, not stored yet."""
     return SavedCall(str(uuid4()), owner, kind, slug, definition, now_ms())
 
 

@@ -34,22 +34,22 @@ class Blobs(Protocol):
 
     @property
     def work_folder(self) -> Path:
-        """Where work under way is kept on this machine: beside the contents, if other nodes share these."""
+        """The folder for unfinished work on this machine: beside the contents, if other nodes share these."""
 
     async def write(self, name: str, chunks: AsyncIterator[bytes], announced: int) -> None:
         """Writes a content of so many bytes from a stream. `InvalidRequest` where more or fewer come."""
 
     async def take(self, name: str, source: Path, *, durably: bool = True) -> int | None:
-        """Takes over a finished file of this machine, which is gone afterwards, and returns its size; None when it is
-        in neither place. Repeatable. Where it need not be durable, a folder does not wait for its disk: a machine that
-        loses its power may lose it.
+        """Takes over a finished file of this machine, which is gone afterwards, and returns its size; None if it
+        is in neither place. Repeatable. If it need not be durable, a folder does not wait for its disk: a power
+        failure may lose it.
         """
 
     async def size(self, name: str) -> int | None:
         """How many bytes a content has; None when there is none."""
 
     def path(self, name: str) -> Path | None:
-        """Where a content is on this machine; None in a store that is elsewhere."""
+        """The path of a content on this machine; None in a remote store."""
 
     def read(self, name: str, first: int = 0, last: int | None = None) -> AsyncIterator[bytes]:
         """The bytes from the first to the last, both included. `FileNotFoundError`."""

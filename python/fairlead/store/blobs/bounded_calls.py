@@ -1,4 +1,4 @@
-"""Calls of a store of contents that nobody waits for longer than so long, of which so many are under way at once.
+"""Calls of a store of contents, with a deadline for the wait and a maximum of calls at once.
 
 A folder on another machine may not answer at all, and a thread that reads there cannot be interrupted. Its call
 keeps its place until it ends, so a store that hangs takes a few threads and no more.
@@ -48,7 +48,7 @@ class BoundedCalls:
     def _end(self, call: asyncio.Future[Any]) -> None:
         self._places.release()
         if not call.cancelled():
-            # Whoever waited may have left: then nobody else asks for it.
+            # The waiting caller may have left: then nobody reads the result.
             call.exception()
 
 

@@ -1,7 +1,7 @@
 """Signed requests to one bucket of an S3-compatible store, tried again where that is safe.
 
-The bucket stands in the path, which every such store understands. Each request is signed anew (AWS Signature
-Version 4), with the hash of its body, which the store checks.
+The bucket is in the path, which every such store understands. Each request is signed (AWS Signature Version 4),
+with the hash of its body, which the store checks.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Bucket:
         else:
             signed = _core.sign_aws(*arguments, int(time.time()), body)
         url = f"{self._place.endpoint}{path}" + (f"?{text}" if text else "")
-        # An encoding of its own would change the length and the range.
+        # A content encoding would change the length and the range.
         own = {"accept-encoding": "identity", **dict(signed), **(headers or {})}
         request = self._http.build_request(method, url, headers=own, content=body or None)
         return await self._http.send(request, stream=True)

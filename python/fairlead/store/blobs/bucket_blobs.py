@@ -32,7 +32,7 @@ _MARKERS: Final = ("NextKeyMarker", "NextUploadIdMarker")
 
 
 class BucketBlobs:
-    """`Blobs` in a bucket. Work under way is in `work_folder`, of this machine alone."""
+    """`Blobs` in a bucket. Unfinished work is in `work_folder`, on this machine only."""
 
     def __init__(self, bucket: Bucket, work_folder: Path) -> None:
         self._bucket = bucket
@@ -56,7 +56,7 @@ class BucketBlobs:
             try:
                 await self._write_parts(name, upload_id, chunks, announced)
             except BaseException:
-                # What cannot be forgotten now is found by `forget_unfinished`.
+                # Uploads that cannot be deleted now are found by `forget_unfinished`.
                 with contextlib.suppress(FairleadError, TimeoutError):
                     async with asyncio.timeout(ABORT_WITHIN_S):
                         await self._bucket.ask("DELETE", name, {"uploadId": upload_id})

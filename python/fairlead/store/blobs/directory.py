@@ -146,7 +146,7 @@ class Directory:
         try:
             if durably:
                 fsync_path(source)
-            # What is here is as old as its being here, whenever it was written.
+            # The age of a file here counts from its arrival, whenever it was written.
             os.utime(source)
             _move(source, path, durably=durably)
         except FileNotFoundError:

@@ -25,7 +25,7 @@ AsyncRaw = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
 async def connect_async(url: str, purpose: str) -> AsyncRaw:
-    """A connection of its own on the event loop, in autocommit."""
+    """A separate connection on the event loop, in autocommit."""
     raw = await psycopg.AsyncConnection.connect(
         connection_info(url, purpose), autocommit=True, cursor_factory=AsyncRawCursor
     )

@@ -41,8 +41,8 @@ CONNECTIONS_MAX: Final = 5
 POOL_WITHIN_S: Final = 3.0
 
 _CONFLICTS: Final = (errors.SerializationFailure, errors.DeadlockDetected)
-# A row that another transaction committed meanwhile is found by the index before the conflict is. The next
-# attempt sees that row, so whoever fails once more has a duplicate of its own.
+# A row that another transaction committed meanwhile is found by the index before the conflict is. The next attempt sees
+# that row, so a second failure is a real duplicate.
 _DUPLICATE: Final = errors.UniqueViolation
 DUPLICATES_MAX: Final = 2
 # The server that was written to has become a replica, or is one.
@@ -52,7 +52,7 @@ log = structlog.get_logger("fairlead.store")
 
 
 class PostgresqlEngine:
-    """`Engine` over a pool. `node` names this process to the others, which are told of each of its writes."""
+    """`Engine` over a pool. `node` names this process to the others, which are notified of each of its writes."""
 
     name = "state.postgresql"
     path = None
@@ -96,7 +96,7 @@ class PostgresqlEngine:
             self.retries += 1
         raise AssertionError("the last attempt returns or raises")
 
-    def read(self, transaction: Transaction[T], interrupts: list[Callable[[], None]]) -> T:  # noqa: ARG002 - the server has a deadline of its own for statements
+    def read(self, transaction: Transaction[T], interrupts: list[Callable[[], None]]) -> T:  # noqa: ARG002 - the server has its own deadline for statements
         for attempt in range(1, ATTEMPTS_MAX + 1):
             with self._pool.connection() as raw:
                 raw.isolation_level, raw.read_only = IsolationLevel.REPEATABLE_READ, True

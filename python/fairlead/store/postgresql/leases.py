@@ -100,7 +100,7 @@ class Leases:
         return {str(item_id) for (item_id,) in rows}
 
     async def release(self, leases: Iterable[Lease]) -> None:
-        """Gives leases back. Where the server does not answer, they end by themselves."""
+        """Returns leases. If the server does not answer, they expire."""
         tokens = [lease.token for lease in leases]
         for token in tokens:
             self._leases.pop(token, None)

@@ -1,7 +1,7 @@
 """Work that one control does for all of a database: whoever has its advisory lock.
 
-The locks belong to one connection. Where that is lost, another control may have them at once, so the work of this
-one is cancelled, and begins again when it is this one's turn.
+The locks belong to one connection. If that is lost, another control may have them at once, so the work of this
+one is cancelled, and begins again when it gets the locks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The controls of one database: which of them live, and which snapshot the relays of each have applied.
 
-Each has a row in `control_nodes` that it renews; the times are the server's, since clocks differ. A change of state
-is told by NOTIFY. A message may be lost (with its connection, or while a process stands still), so each renewal
-also reads the version of the newest snapshot, and a new connection counts as a change.
+Each has a row in `control_nodes` that it renews; the times are the server's, since clocks differ. NOTIFY
+announces a change of state. A message may be lost (with its connection, or while a process hangs), so each
+renewal also reads the version of the newest snapshot, and a new connection counts as a change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BEAT_EVERY_S: Final = 1.0
 # write must not say that it is in force everywhere.
 LIVE_FOR_MS: Final = 12_000
 CUT_OFF_AFTER_S: Final = 2.5
-# Where the database was away, all are back within this.
+# After a failure of the database, all are back within this time.
 RETURN_WITHIN_S: Final = 8.0
 FORGET_AFTER_MS: Final = 24 * 3_600_000
 # Changes of others that come within this are noticed once.
@@ -78,7 +78,7 @@ log = structlog.get_logger("fairlead.store")
 
 
 class LocalNode(Protocol):
-    """This process, as the others are told of it."""
+    """This process, as the others see it."""
 
     def applied_version(self) -> int:
         """The snapshot that all of its live relays have applied."""
@@ -233,7 +233,7 @@ class Nodes:
             try:
                 await self._here.store_responses()
             except FairleadError as error:
-                # Whoever asked is told to try again.
+                # The caller is asked to try again.
                 log.warning("responses not stored for another node", error=error.kind)
                 continue
             if raw is not None:

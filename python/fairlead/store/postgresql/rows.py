@@ -16,7 +16,7 @@ from fairlead.store.rows import BATCH_ROWS, Batch, TableSum, is_copied
 
 
 class PostgresqlTables:
-    """`Target` over a connection. What is read is read inside a transaction, which is begun here or by the caller."""
+    """`Target` over a connection. Rows are read inside a transaction, which is begun here or by the caller."""
 
     def __init__(self, raw: Raw) -> None:
         self._raw = raw

@@ -44,7 +44,9 @@ CREATE TABLE IF NOT EXISTS {SCHEMA}.schema_files (
 
 @contextmanager
 def connect(url: str, purpose: str) -> Iterator[Raw]:
-    """A connection of its own in autocommit, closed at the end. `Refusal` when the database cannot be reached."""
+    """A separate connection in autocommit, closed at the end. Raises `Refusal` when the database cannot be
+    reached.
+    """
     try:
         raw = psycopg.connect(
             connection_info(url, purpose), autocommit=True, cursor_factory=RawCursor
@@ -130,7 +132,7 @@ def make_schema(raw: Raw) -> None:
 
 
 def apply_steps(raw: Raw, steps: Sequence[Migration]) -> None:
-    """Applies migrations, each in a transaction of its own."""
+    """Applies migrations, each in a separate transaction."""
     for step in steps:
         with raw.transaction():
             raw.execute(for_postgresql(step.sql))
@@ -141,7 +143,7 @@ def apply_steps(raw: Raw, steps: Sequence[Migration]) -> None:
 
 
 def _run_file(raw: Raw, name: str) -> None:
-    """Runs one of our own files unless it has run as it is; each may run any number of times."""
+    """Runs one of our files unless it has already run unchanged; each may run any number of times."""
     text = (HERE / name).read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode()).hexdigest()
     done = raw.execute("SELECT sha256 FROM schema_files WHERE name = $1", [name]).fetchone()

@@ -153,11 +153,11 @@ async def put(
     return (await _views(services, [limit]))[0]
 
 
-@router.delete("", summary="Lift a token limit")
+@router.delete("", summary="Remove a token limit")
 async def lift(
     services: ServicesDep, caller: CallerDep, limit_id: Annotated[Id, Query(alias="id")]
 ) -> Success:
-    """The limit holds no more when this is answered."""
+    """The limit no longer applies when this returns."""
 
     def delete_row(con: Connection) -> None:
         limit = find_limit(con, limit_id)
