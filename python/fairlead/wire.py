@@ -43,6 +43,10 @@ class ChangeWire(Wire):
     other_names: ClassVar[Mapping[str, str]] = {}
     """Names that the reference system has for fields, and ours; docs/reference/compatibility.md lists them."""
 
+    def sent(self) -> dict[str, Any]:
+        """The fields that the body contains, by their Python names."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
     @model_validator(mode="before")
     @classmethod
     def _has_a_field(cls, body: Any) -> Any:

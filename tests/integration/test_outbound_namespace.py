@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_webhook_namespace import namespace_works
+from tests.support.namespace import namespace_works
 
 pytestmark = pytest.mark.slow
 

@@ -70,6 +70,17 @@ def prefix(gateway: Gateway, provider: Provider) -> str:
     return name
 
 
+def priced(gateway: Gateway, provider: Provider) -> str:
+    """The prefix of a connection whose model `m` has a price of output alone."""
+    prefix = f"rt{secrets.token_hex(3)}"
+    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
+    prices = {"m": {"input": 0, "output": 1000}}
+    gateway.add_connection(
+        node["id"], "sk-realtime-canary", providerSpecificData={"prices": prices}
+    )
+    return prefix
+
+
 def opened(
     gateway: Gateway, model: str, key: str | None = None, **headers: str
 ) -> ClientConnection:
@@ -199,12 +210,7 @@ FORMS: dict[str, Callable[[str], dict[str, str]]] = {
 def test_the_fields_of_a_key_hold_in_every_form_of_credential(
     gateway: Gateway, provider: Provider, name: str, form: str
 ) -> None:
-    prefix = f"rt{secrets.token_hex(3)}"
-    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
-    prices = {"m": {"input": 0, "output": 1000}}
-    gateway.add_connection(
-        node["id"], "sk-realtime-canary", providerSpecificData={"prices": prices}
-    )
+    prefix = priced(gateway, provider)
     fields, status = HELD[name]
     key = gateway.create_key()
     with opened(gateway, f"{prefix}/m", **FORMS[form](key["key"])) as socket:
@@ -295,12 +301,7 @@ def test_a_conversation_pays_as_it_goes_and_ends_with_its_budget(
     gateway: Gateway, provider: Provider
 ) -> None:
     """Each answer costs 7,000 micro-dollars, and room is kept for a next one of 4,096 tokens."""
-    prefix = f"rt{secrets.token_hex(3)}"
-    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
-    prices = {"m": {"input": 0, "output": 1000}}
-    gateway.add_connection(
-        node["id"], "sk-realtime-canary", providerSpecificData={"prices": prices}
-    )
+    prefix = priced(gateway, provider)
     key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=4.11)["key"]
     with opened(gateway, f"{prefix}/m", key) as socket:
         assert heard(socket) == {"type": "session.created"}
@@ -343,12 +344,7 @@ def test_tokens_of_a_conversation_count_in_its_connections_minute(
 
 def test_fifty_that_open_at_once_have_room_for_one(gateway: Gateway, provider: Provider) -> None:
     """The rest of the budget is enough for one answer of 4,096 tokens, so one conversation begins."""
-    prefix = f"rt{secrets.token_hex(3)}"
-    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
-    prices = {"m": {"input": 0, "output": 1000}}
-    gateway.add_connection(
-        node["id"], "sk-realtime-canary", providerSpecificData={"prices": prices}
-    )
+    prefix = priced(gateway, provider)
     key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=5)["key"]
 
     with ThreadPoolExecutor(50) as pool:

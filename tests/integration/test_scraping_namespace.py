@@ -5,15 +5,13 @@ redirects and what a browser's page asks for. None may get a single byte.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.test_webhook_namespace import HOSTS, namespace_works
+from tests.integration.test_webhook_namespace import HOSTS
 from tests.support.chromium import needs_chromium
+from tests.support.namespace import needs_namespace, run_in_namespace
 
 PROGRAM = """
 import asyncio, json, socket, sys, tempfile
@@ -146,31 +144,8 @@ asyncio.run(main())
 
 
 def run(mode: str) -> Any:
-    setup = (
-        "ip link set lo up && ip addr add 10.0.0.5/32 dev lo && ip addr add 203.0.113.9/32 dev lo && "
-        'ip addr add 169.254.169.254/32 dev lo && exec "$@"'
-    )
-    ended = subprocess.run(
-        [
-            "unshare",
-            "-rn",
-            "sh",
-            "-c",
-            setup,
-            "sh",
-            sys.executable,
-            "-c",
-            PROGRAM,
-            json.dumps(HOSTS),
-            mode,
-        ],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout.splitlines()[-1])
+    addresses = ("10.0.0.5", "203.0.113.9", "169.254.169.254")
+    return run_in_namespace(addresses, PROGRAM, json.dumps(HOSTS), mode, timeout_s=180)
 
 
 def check(report: Any) -> None:
@@ -187,11 +162,6 @@ def check(report: Any) -> None:
     assert told["sitemaps"] == []
     assert report["before"] == []
     assert [address for address, _ in report["seen"]] == ["10.0.0.5"]
-
-
-needs_namespace = pytest.mark.skipif(
-    not namespace_works(), reason="needs unshare with a user namespace, and ip"
-)
 
 
 @needs_namespace

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
+from tests.support.namespace import needs_namespace, run_in_namespace
 
 PROGRAM = """
 import asyncio, json, socket, sys
@@ -88,38 +84,10 @@ HOSTS = [
 ]
 
 
-def namespace_works() -> bool:
-    if not (shutil.which("unshare") and shutil.which("ip")):
-        return False
-    return subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode == 0
-
-
-@pytest.mark.skipif(not namespace_works(), reason="needs unshare with a user namespace, and ip")
+@needs_namespace
 def test_no_forbidden_listener_sees_a_connection() -> None:
-    setup = (
-        "ip link set lo up && ip addr add 10.0.0.5/32 dev lo && "
-        'ip addr add 169.254.169.254/32 dev lo && exec "$@"'
-    )
-    ended = subprocess.run(
-        [
-            "unshare",
-            "-rn",
-            "sh",
-            "-c",
-            setup,
-            "sh",
-            sys.executable,
-            "-c",
-            PROGRAM,
-            json.dumps(HOSTS),
-        ],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert ended.returncode == 0, ended.stderr
-    report = json.loads(ended.stdout)
+    addresses = ("10.0.0.5", "169.254.169.254")
+    report = run_in_namespace(addresses, PROGRAM, json.dumps(HOSTS), timeout_s=60)
     assert {outcome[2] for outcome in report["outcomes"]} == {"address_refused"}
     assert report["before"] == []
     # The listeners are there: an opened network is reached, without its redirect, and metadata is not.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 from fastapi import APIRouter
@@ -102,7 +101,7 @@ async def change(skill_id: str, change: SkillChange, services: ServicesDep) -> S
 
     def update(con: Connection) -> Skill:
         before = found_skill(con, skill_id)
-        fields: dict[str, Any] = {name: getattr(change, name) for name in change.model_fields_set}
+        fields = change.sent()
         if "name" in fields and fields["name"] != before.name:
             fields["slug"] = slug_of(fields["name"])
         after = replace(before, **fields, updated_at_ms=max(now_ms(), before.updated_at_ms + 1))

@@ -80,9 +80,3 @@ def refuse_stale(stored: int, given: int | None) -> None:
             "repeat the change.",
             param="version",
         )
-
-
-def count(con: Connection, query: str, values: list[object]) -> int:
-    """The number that a query of one row and one column gives; 0 without a row."""
-    row = con.execute(query, values).fetchone()
-    return int(row[0]) if row else 0

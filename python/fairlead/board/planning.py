@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from fairlead.board.access import count, not_found, owner_project, refuse_stale, require
+from fairlead.board.access import not_found, owner_project, refuse_stale, require
 from fairlead.board.fields import NewSprint, NewTag, SprintChange, TagChange, refuse_backwards
 from fairlead.board.views import Deleted, SprintList, SprintView, TagList, TagView
 from fairlead.errors import Conflict
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.people import Person
+from fairlead.store.table import read_number
 
 SPRINTS_MAX = 500
 TAGS_MAX = 500
@@ -41,7 +42,9 @@ def list_sprints(
         "s.status), s.starts_on NULLS LAST, s.created_at_ms, s.id LIMIT ? OFFSET ?",
         [project_id, limit, offset],
     ).fetchall()
-    total = count(con, "SELECT count(*) FROM board_sprints WHERE project_id = ?", [project_id])
+    total = read_number(
+        con, "SELECT count(*) FROM board_sprints WHERE project_id = ?", [project_id]
+    )
     return SprintList(
         sprints=[_sprint(row) for row in rows], total=total, limit=limit, offset=offset
     )
@@ -60,7 +63,7 @@ def create_sprint(con: Connection, person: Person, project_id: str, body: NewSpr
     """Creates a sprint, for contributors."""
     require(con, person, project_id, "contributor")
     count_query = "SELECT count(*) FROM board_sprints WHERE project_id = ?"
-    if count(con, count_query, [project_id]) >= SPRINTS_MAX:
+    if read_number(con, count_query, [project_id]) >= SPRINTS_MAX:
         raise Conflict(f"The project has {SPRINTS_MAX} sprints already: delete some first.")
     sprint_id, at_ms = str(uuid4()), now_ms()
     con.execute(
@@ -151,7 +154,7 @@ def list_tags(con: Connection, person: Person, project_id: str, limit: int, offs
         f"{_TAG} WHERE g.project_id = ? ORDER BY lower(g.name), g.id LIMIT ? OFFSET ?",
         [project_id, limit, offset],
     ).fetchall()
-    total = count(con, "SELECT count(*) FROM board_tags WHERE project_id = ?", [project_id])
+    total = read_number(con, "SELECT count(*) FROM board_tags WHERE project_id = ?", [project_id])
     return TagList(tags=[_tag(row) for row in rows], total=total, limit=limit, offset=offset)
 
 
@@ -197,7 +200,7 @@ def delete_tag(con: Connection, person: Person, tag_id: str) -> Deleted:
 def insert_tag(con: Connection, project_id: str, name: str, color: str = "#57606a") -> str:
     """Adds a tag whose name is free, in the writer, and returns its id."""
     count_query = "SELECT count(*) FROM board_tags WHERE project_id = ?"
-    if count(con, count_query, [project_id]) >= TAGS_MAX:
+    if read_number(con, count_query, [project_id]) >= TAGS_MAX:
         raise Conflict(f"The project has {TAGS_MAX} tags already: delete some first.", param="tags")
     tag_id, at_ms = str(uuid4()), now_ms()
     con.execute(

@@ -6,7 +6,6 @@ from typing import Any, get_args
 from uuid import uuid4
 
 from fairlead.board.access import (
-    count,
     not_found,
     owner_project,
     refuse_stale,
@@ -28,6 +27,7 @@ from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.people import Person, count_people, find_person
 from fairlead.store.people import list_people as read_people
+from fairlead.store.table import read_number
 
 PROJECTS_MAX = 1_000
 MEMBERS_MAX = 500
@@ -66,7 +66,7 @@ def list_projects(con: Connection, person: Person, limit: int, offset: int) -> P
     counts = _count_todos(con, [row[0] for row in rows])
     return ProjectList(
         projects=[_project(row, person, counts) for row in rows],
-        total=count(con, f"SELECT count(*) {_VISIBLE}", list(values)),
+        total=read_number(con, f"SELECT count(*) {_VISIBLE}", list(values)),
         limit=limit,
         offset=offset,
     )
@@ -86,7 +86,7 @@ def get_project(con: Connection, person: Person, project_id: str) -> ProjectView
 
 def create_project(con: Connection, person: Person, body: NewProject) -> ProjectView:
     """Creates a project, whose first maintainer is the person."""
-    if count(con, "SELECT count(*) FROM board_projects", []) >= PROJECTS_MAX:
+    if read_number(con, "SELECT count(*) FROM board_projects", []) >= PROJECTS_MAX:
         raise Conflict(f"There are {PROJECTS_MAX} projects already: delete some first.")
     project_id, at_ms = str(uuid4()), now_ms()
     con.execute(
@@ -137,7 +137,7 @@ def list_members(
         f"{_MEMBER} WHERE m.project_id = ? ORDER BY lower(u.name), m.id LIMIT ? OFFSET ?",
         [project_id, limit, offset],
     ).fetchall()
-    total = count(
+    total = read_number(
         con,
         "SELECT count(*) FROM board_members m JOIN users u ON u.id = m.user_id AND u.is_active "
         "WHERE m.project_id = ?",
@@ -157,9 +157,9 @@ def add_member(con: Connection, person: Person, project_id: str, body: NewMember
             param="userId",
         )
     members = "SELECT count(*) FROM board_members WHERE project_id = ?"
-    if count(con, f"{members} AND user_id = ?", [project_id, body.user_id]):
+    if read_number(con, f"{members} AND user_id = ?", [project_id, body.user_id]):
         raise Conflict("This person is a member already: change the role.", param="userId")
-    if count(con, members, [project_id]) >= MEMBERS_MAX:
+    if read_number(con, members, [project_id]) >= MEMBERS_MAX:
         raise Conflict(f"The project has {MEMBERS_MAX} members already: remove some first.")
     return _read_member(con, _insert_member(con, project_id, body.user_id, body.role))
 
@@ -194,7 +194,7 @@ def _require_maintainer(con: Connection, person: Person, member_id: str) -> str:
 
 def _refuse_unmaintained(con: Connection, project_id: str) -> None:
     query = "SELECT count(*) FROM board_members WHERE project_id = ? AND role = 'maintainer'"
-    if not count(con, query, [project_id]):
+    if not read_number(con, query, [project_id]):
         raise Conflict("A project needs a maintainer: make somebody else one first.", param="role")
 
 

@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 from uuid import uuid4
 
-from fairlead.board.access import count, not_found, owner_project, refuse_stale, require, role_in
+from fairlead.board.access import not_found, owner_project, refuse_stale, require, role_in
 from fairlead.board.fields import NewTodo, TodoChange, TodoMove
 from fairlead.board.planning import find_tag, insert_tag
 from fairlead.board.projects import get_project
@@ -22,6 +22,7 @@ from fairlead.errors import Conflict, InvalidRequest
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.people import Person, find_person
+from fairlead.store.table import read_number
 
 TODOS_MAX = 10_000
 
@@ -101,7 +102,7 @@ def list_todos(
     ).fetchall()
     return TodoList(
         todos=_views(con, rows),
-        total=count(con, f"SELECT count(*) {_FROM}{where}", values),
+        total=read_number(con, f"SELECT count(*) {_FROM}{where}", values),
         limit=limit,
         offset=offset,
     )
@@ -130,12 +131,12 @@ def create_todo(con: Connection, person: Person, project_id: str, body: NewTodo)
     """Creates a todo, for contributors."""
     require(con, person, project_id, "contributor")
     count_query = "SELECT count(*) FROM board_todos WHERE project_id = ?"
-    if count(con, count_query, [project_id]) >= TODOS_MAX:
+    if read_number(con, count_query, [project_id]) >= TODOS_MAX:
         raise Conflict(f"The project has {TODOS_MAX} todos already: delete some first.")
     _check_links(con, project_id, body.assignee_id, body.sprint_id)
     todo_id, at_ms = str(uuid4()), now_ms()
     rank = _rank_at(con, project_id, todo_id, body.before, body.after)
-    number = count(con, "SELECT next_number FROM board_projects WHERE id = ?", [project_id])
+    number = read_number(con, "SELECT next_number FROM board_projects WHERE id = ?", [project_id])
     con.execute("UPDATE board_projects SET next_number = ? WHERE id = ?", [number + 1, project_id])
     con.execute(
         "INSERT INTO board_todos (id, project_id, number, title, body, status, rank, assignee_id, "
@@ -235,7 +236,7 @@ def _check_links(
                 param="assigneeId",
             )
     count_query = "SELECT count(*) FROM board_sprints WHERE id = ? AND project_id = ?"
-    if sprint_id is not None and not count(con, count_query, [sprint_id, project_id]):
+    if sprint_id is not None and not read_number(con, count_query, [sprint_id, project_id]):
         raise InvalidRequest(
             "sprintId must be the id of a sprint of this project: see its list of sprints.",
             param="sprintId",
@@ -246,7 +247,7 @@ def _tag_with(con: Connection, project_id: str, todo_id: str, names: list[str]) 
     for name in names:
         tag_id = find_tag(con, project_id, name) or insert_tag(con, project_id, name)
         count_query = "SELECT count(*) FROM board_todo_tags WHERE todo_id = ? AND tag_id = ?"
-        if not count(con, count_query, [todo_id, tag_id]):
+        if not read_number(con, count_query, [todo_id, tag_id]):
             con.execute(
                 "INSERT INTO board_todo_tags (todo_id, tag_id) VALUES (?, ?)", [todo_id, tag_id]
             )

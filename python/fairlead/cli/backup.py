@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import quote
 from uuid import uuid4
 
 import typer
 
+from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import pick, say, show_json, show_table
+from fairlead.cli.output import say, show_json, show_table
 from fairlead.cli.progress import transfer, waiting
 
 if TYPE_CHECKING:
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Backups of the state.", no_args_is_help=True)
 
 _PATH: Final = "/api/db-backups"
+BACKUPS: Final = Collection(
+    path=_PATH,
+    key="backups",
+    kind="backup",
+    columns={"id": "id", "created": "createdAt", "bytes": "size", "reason": "reason"},
+    empty="There are no backups: create one with `fairlead backup create`.",
+)
 _UPLOADS: Final = f"{_PATH}/uploads"
 _PATIENCE_S: Final = 600.0
 _UNAVAILABLE: Final = 503
@@ -59,14 +66,7 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
 
     with Instance(url, data_dir) as instance:
         found = instance.get(_PATH)
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        ["id", "created", "bytes", "reason"],
-        [pick(each, "id", "createdAt", "size", "reason") for each in found["backups"]],
-        empty="There are no backups: create one with `fairlead backup create`.",
-    )
+    BACKUPS.print_answer(found, as_json=as_json)
 
 
 @app.command()
@@ -79,14 +79,7 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """Delete a backup from the gateway."""
-    from fairlead.cli.instance import Instance
-
-    with Instance(url, data_dir) as instance:
-        answer = instance.delete(f"{_PATH}/{quote(backup, safe='')}")
-    if as_json:
-        show_json({"id": backup, **answer})
-    else:
-        say(f"Deleted {backup}.")
+    BACKUPS.delete_by_id(backup, url, data_dir, as_json=as_json)
 
 
 @app.command()

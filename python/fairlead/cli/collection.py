@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.output import say, show_json, show_table
@@ -40,6 +41,8 @@ class Collection:
     """The field of the API's answer that holds one record, if the answer has other fields."""
     change_by: str = "put"
     """How the API changes what is sent of a record: `put` or `patch`."""
+    id_in_query: bool = False
+    """Whether the API takes the id of a record to delete as a query parameter."""
     label: str = "name"
     """The field by which people know a record; next to its id, the one in confirmations."""
 
@@ -68,9 +71,14 @@ class Collection:
 
     def print_records(self, records: Sequence[Record], *, as_json: bool) -> None:
         """Prints records as a table, or as the API lists them."""
+        self.print_answer({self.key: records, "total": len(records)}, as_json=as_json)
+
+    def print_answer(self, answer: Record, *, as_json: bool) -> None:
+        """Prints the records of a list that the API sent as a table, or what it sent."""
         if as_json:
-            show_json({self.key: records, "total": len(records)})
+            show_json(answer)
             return
+        records = answer[self.key]
         rows = [[_cell(record, column) for column in self.columns.values()] for record in records]
         show_table(list(self.columns), rows, empty=self.empty)
 
@@ -145,6 +153,28 @@ class Collection:
             show_json({"id": found["id"], self.label: found[self.label], **answer})
         else:
             say(f"{verb} {found[self.label]} ({found['id']}).")
+
+    def delete_by_id(
+        self,
+        record_id: str,
+        url: str | None,
+        data_dir: Path,
+        *,
+        as_json: bool,
+        verb: str = "Deleted",
+    ) -> None:
+        """Deletes the record with this id and prints the id."""
+        from fairlead.cli.instance import Instance
+
+        with Instance(url, data_dir) as instance:
+            if self.id_in_query:
+                answer = instance.delete(self.path, id=record_id)
+            else:
+                answer = instance.delete(f"{self.path}/{quote(record_id, safe='')}")
+        if as_json:
+            show_json({"id": record_id, **answer})
+        else:
+            say(f"{verb} {record_id}.")
 
 
 def _field(value: Any) -> Any:

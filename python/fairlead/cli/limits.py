@@ -6,16 +6,34 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.collection import Collection
 from fairlead.cli.completion import complete_key, complete_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.key_limits import token_limit
 from fairlead.cli.keys import KEYS
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import say, show_json
 
 app = typer.Typer(help="Token limits of keys.", no_args_is_help=True)
 
-_PATH: Final = "/api/usage/token-limits"
+LIMITS: Final = Collection(
+    path="/api/usage/token-limits",
+    key="limits",
+    kind="token limit",
+    columns={
+        "id": "id",
+        "key": "key",
+        "counts": lambda limit: limit["scopeValue"] or "every call",
+        "limit": "tokenLimit",
+        "interval": "resetInterval",
+        "used": "tokensUsed",
+        "left": "remaining",
+        "next reset": "nextResetAt",
+        "active": "enabled",
+    },
+    empty="There are no token limits: add one with `fairlead limits add <key> 2M/month`.",
+    id_in_query=True,
+)
 
 Key = Annotated[str, typer.Argument(help="The key's id or name.", autocompletion=complete_key)]
 
@@ -40,29 +58,9 @@ def list_(
         found = [
             {**limit, "key": each["name"]}
             for each in keys
-            for limit in instance.get(_PATH, apiKeyId=each["id"])["limits"]
+            for limit in instance.get(LIMITS.path, apiKeyId=each["id"])["limits"]
         ]
-    if as_json:
-        show_json({"limits": found, "total": len(found)})
-        return
-    show_table(
-        ["id", "key", "counts", "limit", "interval", "used", "left", "next reset", "active"],
-        [
-            [
-                limit["id"],
-                limit["key"],
-                limit["scopeValue"] or "every call",
-                limit["tokenLimit"],
-                limit["resetInterval"],
-                limit["tokensUsed"],
-                limit["remaining"],
-                limit["nextResetAt"],
-                limit["enabled"],
-            ]
-            for limit in found
-        ],
-        empty="There are no token limits: add one with `fairlead limits add <key> 2M/month`.",
-    )
+    LIMITS.print_records(found, as_json=as_json)
 
 
 @app.command()
@@ -94,7 +92,7 @@ def add(
         body |= {"scopeType": "model" if model else "provider", "scopeValue": model or provider}
     with Instance(url, data_dir) as instance:
         found = KEYS.find(instance, key)
-        made = instance.post(_PATH, {"apiKeyId": found["id"], **body})
+        made = instance.post(LIMITS.path, {"apiKeyId": found["id"], **body})
     if as_json:
         show_json(made)
     else:
@@ -113,11 +111,4 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove a token limit."""
-    from fairlead.cli.instance import Instance
-
-    with Instance(url, data_dir) as instance:
-        answer = instance.delete(_PATH, id=limit)
-    if as_json:
-        show_json({"id": limit, **answer})
-    else:
-        say(f"Removed {limit}.")
+    LIMITS.delete_by_id(limit, url, data_dir, as_json=as_json, verb="Removed")

@@ -104,9 +104,7 @@ class NewGroup(GroupFields):
 
     def changed(self, change: GroupChange) -> Self:
         """This record with the fields that `change` contains."""
-        return self.model_copy(
-            update={name: getattr(change, name) for name in change.model_fields_set}
-        )
+        return self.model_copy(update=change.sent())
 
 
 class GroupChange(GroupFields, ChangeWire):

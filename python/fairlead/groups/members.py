@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from fairlead.errors import Conflict
 from fairlead.store.file import Connection
+from fairlead.store.table import read_number
 
 MemberRole = Literal["admin", "member"]
 MEMBERS_MAX: Final = 1000
@@ -53,10 +54,8 @@ def put_member(con: Connection, group_id: str, user_id: str, role: MemberRole, a
     ).fetchone()
     if changed is not None:
         return
-    count = con.execute(
-        "SELECT count(*) FROM key_group_members WHERE group_id = ?", [group_id]
-    ).fetchone()
-    if count is not None and count[0] >= MEMBERS_MAX:
+    count_query = "SELECT count(*) FROM key_group_members WHERE group_id = ?"
+    if read_number(con, count_query, [group_id]) >= MEMBERS_MAX:
         raise Conflict(f"A group has at most {MEMBERS_MAX} members: remove some first.")
     con.execute(
         "INSERT INTO key_group_members VALUES (?, ?, ?, ?)", [group_id, user_id, role, at_ms]

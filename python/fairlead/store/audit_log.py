@@ -15,6 +15,7 @@ from fairlead.caller import Caller
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
+from fairlead.store.table import read_number
 
 Outcome = Literal["done", "refused", "failed"]
 
@@ -142,8 +143,5 @@ def delete_entries_before(con: Connection, kept_from_ms: int) -> int:
     surplus = con.execute(
         "SELECT id FROM audit_log ORDER BY id DESC OFFSET ? LIMIT 1", [ENTRIES_MAX]
     ).fetchone()
-    row = con.execute(
-        "DELETE FROM audit_log WHERE at_ms < ? OR id <= ?",
-        [kept_from_ms, surplus[0] if surplus else ""],
-    ).fetchone()
-    return int(row[0]) if row else 0
+    query = "DELETE FROM audit_log WHERE at_ms < ? OR id <= ?"
+    return read_number(con, query, [kept_from_ms, surplus[0] if surplus else ""])

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
+from fairlead.store.table import read_number
 
 PENDING_MAX: Final = 1000
 DELIVERY_WINDOW_MS: Final = 24 * 3_600_000
@@ -43,8 +44,7 @@ def queue_mails(con: Connection, mails: Sequence[Mail]) -> int:
     wanted = [mail for mail in mails if row is not None and mail.event in row[0]]
     if not wanted:
         return 0
-    pending = con.execute("SELECT count(*) FROM mails WHERE state = 'pending'").fetchone()
-    room = PENDING_MAX - (int(pending[0]) if pending else 0)
+    room = PENDING_MAX - read_number(con, "SELECT count(*) FROM mails WHERE state = 'pending'")
     con.executemany(
         "INSERT INTO mails VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_row(mail, is_full=at >= room) for at, mail in enumerate(wanted)],

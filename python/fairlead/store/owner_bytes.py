@@ -24,6 +24,7 @@ from fairlead.errors import OwnerStorageFull, StorageFull
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import OperatorSettings
+from fairlead.store.table import read_number
 
 MIB: Final = 1024 * 1024
 FREE_BYTES_KEPT: Final = 256 * MIB
@@ -144,11 +145,8 @@ def count_bytes(con: Connection) -> None:
 
 def kept_bytes(con: Connection, place: Place, owner: str) -> int:
     """The bytes on an owner's account."""
-    row = con.execute(
-        "SELECT bytes FROM owner_bytes WHERE place = ? AND owner = ?",
-        [place.name, owner.removeprefix("key:")],
-    ).fetchone()
-    return 0 if row is None else int(row[0])
+    query = "SELECT bytes FROM owner_bytes WHERE place = ? AND owner = ?"
+    return read_number(con, query, [place.name, owner.removeprefix("key:")])
 
 
 def check_disk(folder: Path | None, size: int) -> None:
@@ -197,10 +195,8 @@ def _used_bytes(
             return used
     where = "" if owner == _EVERYBODY else "WHERE owner = $owner"
     bound = {} if owner == _EVERYBODY else {"owner": owner}
-    counted = con.execute(
-        f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(place)}) AS kept {where}", bound
-    ).fetchone()
-    used = int(counted[0]) if counted else 0
+    query = f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(place)}) AS kept {where}"
+    used = read_number(con, query, bound)
     con.execute("DELETE FROM owner_bytes WHERE place = ? AND owner = ?", [place.name, owner])
     con.execute("INSERT INTO owner_bytes VALUES (?, ?, ?, ?)", [place.name, owner, used, at_ms])
     return used

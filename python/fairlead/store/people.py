@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead.store.file import Connection
+from fairlead.store.table import read_number
 
 MANAGING_ROLES: frozenset[str] = frozenset({"owner", "admin"})
 
@@ -43,8 +44,7 @@ def list_people(con: Connection, limit: int, offset: int) -> list[Person]:
 
 def count_people(con: Connection) -> int:
     """The number of people who may sign in."""
-    row = con.execute("SELECT count(*) FROM users WHERE is_active").fetchone()
-    return int(row[0]) if row else 0
+    return read_number(con, "SELECT count(*) FROM users WHERE is_active")
 
 
 def _person(row: tuple[str, str, str, str]) -> Person:

@@ -15,6 +15,7 @@ from fairlead.errors import Conflict
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.people import Person, find_person
+from fairlead.store.table import read_number
 
 PREFIX = "flb_"
 PER_PERSON_MAX = 100
@@ -43,11 +44,8 @@ def make_static_token(user_id: str, name: str) -> tuple[str, StaticToken]:
 
 def insert_static_token(con: Connection, token: StaticToken, text: str) -> None:
     """Stores a token, in the writer; `Conflict` when the person has too many in force."""
-    row = con.execute(
-        "SELECT count(*) FROM static_tokens WHERE user_id = ? AND revoked_at_ms IS NULL",
-        [token.user_id],
-    ).fetchone()
-    if row and row[0] >= PER_PERSON_MAX:
+    query = "SELECT count(*) FROM static_tokens WHERE user_id = ? AND revoked_at_ms IS NULL"
+    if read_number(con, query, [token.user_id]) >= PER_PERSON_MAX:
         raise Conflict(f"You have {PER_PERSON_MAX} static tokens already: revoke some first.")
     con.execute(
         "INSERT INTO static_tokens (id, user_id, name, hash, preview, created_at_ms) "
@@ -72,10 +70,8 @@ def list_static_tokens(
         "ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?",
         [user_id, limit, offset],
     ).fetchall()
-    total = con.execute(
-        "SELECT count(*) FROM static_tokens WHERE user_id = ?", [user_id]
-    ).fetchone()
-    return [StaticToken(*row) for row in rows], int(total[0]) if total else 0
+    total = read_number(con, "SELECT count(*) FROM static_tokens WHERE user_id = ?", [user_id])
+    return [StaticToken(*row) for row in rows], total
 
 
 def revoke_static_token(con: Connection, user_id: str, token_id: str) -> bool:

@@ -99,7 +99,9 @@ class Table(Generic[T]):
 
     def count(self, con: Connection, condition: str = "true", *values: Any) -> int:
         """The number of records that meet the condition."""
-        return count(con, f"SELECT count(*) FROM {self._name} WHERE {condition}", values)
+        return read_number(
+            con, f"SELECT count(*) FROM {self._name} WHERE {condition}", list(values)
+        )
 
     def position(
         self, con: Connection, after: str | None, missing: Exception, condition: str, *values: Any
@@ -158,7 +160,7 @@ class Table(Generic[T]):
         return values
 
 
-def count(con: Connection, query: str, values: Sequence[Any] = ()) -> int:
-    """The number that a query of one row and one column gives; 0 without a row."""
-    row = con.execute(query, list(values)).fetchone()
+def read_number(con: Connection, query: str, values: object = None) -> int:
+    """The number that a query of one row and one column gives; 0 without a row. `values` are its parameters."""
+    row = con.execute(query, values).fetchone()
     return int(row[0]) if row else 0

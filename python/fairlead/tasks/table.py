@@ -10,7 +10,7 @@ import orjson
 
 from fairlead.errors import Conflict
 from fairlead.store.file import Connection
-from fairlead.store.table import Table
+from fairlead.store.table import Table, read_number
 from fairlead.tasks.task import Block, Entry, Evidence, Run, Task
 
 TASKS_MAX: Final = 10_000
@@ -61,8 +61,8 @@ def list_tasks(
         "ORDER BY updated_at_ms DESC, id LIMIT $limit",
         {**values, "limit": limit},
     ).fetchall()
-    total = con.execute(f"SELECT count(*) FROM reverse_tasks WHERE {where}", values).fetchone()
-    return [_TASKS.read(row) for row in rows], int(total[0]) if total else 0
+    total = read_number(con, f"SELECT count(*) FROM reverse_tasks WHERE {where}", values)
+    return [_TASKS.read(row) for row in rows], total
 
 
 def insert_task(con: Connection, task: Task) -> None:
@@ -220,11 +220,8 @@ def find_run(con: Connection, task: Task) -> Run | None:
 
 
 def _next_number(con: Connection, table: str, task: Task, most: int) -> int:
-    row = con.execute(
-        f"SELECT coalesce(max(number), 0) FROM {table} WHERE owner = ? AND task_id = ?",
-        [task.owner, task.id],
-    ).fetchone()
-    number = int(row[0] if row else 0) + 1
+    last = f"SELECT coalesce(max(number), 0) FROM {table} WHERE owner = ? AND task_id = ?"
+    number = read_number(con, last, [task.owner, task.id]) + 1
     if number > most:
         raise Conflict(f"The task has {most} of these, the maximum: continue with another task.")
     return number

@@ -14,6 +14,7 @@ from typing import Final
 import polars as pl
 
 from fairlead.store.file import Connection, file_of
+from fairlead.store.table import read_number
 from fairlead.usage.record import parse_lines
 from fairlead.usage.rollup import (
     BUCKET_MS,
@@ -116,13 +117,13 @@ class Intake:
         self._source.rows = rows
         try:
             con.execute("EXECUTE take")
-            groups = _changed(con, "EXECUTE settled_rollup")
+            groups = read_number(con, "EXECUTE settled_rollup")
             con.execute("EXECUTE settled_histogram")
         finally:
             self._source.rows = self._source.no_rows
         con.execute("EXECUTE note_uses")
         # New dimensions are rare: they are groups for which no id was found.
-        if _changed(con, "EXECUTE added_rollup") < groups:
+        if read_number(con, "EXECUTE added_rollup") < groups:
             con.execute("TRUNCATE added_rollup")
             con.execute("EXECUTE add_dimensions")
             con.execute("EXECUTE added_rollup")
@@ -138,12 +139,6 @@ class Intake:
 
 def _prepare(con: Connection, name: str, sql: str) -> None:
     con.execute(f"PREPARE {name} AS {sql}")
-
-
-def _changed(con: Connection, sql: str) -> int:
-    """Runs an inserting statement; returns the number of rows."""
-    row = con.execute(sql).fetchone()
-    return int(row[0]) if row else 0
 
 
 def _minutes(rows: pl.DataFrame) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.store.file import Connection
+from fairlead.store.table import read_number
 from fairlead.usage.record import COLUMNS as RECORD
 
 COLUMNS = tuple(name for name in RECORD if name != "no_log")
@@ -89,7 +90,7 @@ def read_log(con: Connection, filters: LogFilter, page: Page) -> tuple[list[dict
             bound += [value] * condition.count("?")
     # Built from the constants above; values from the caller are bound.
     source = f"FROM requests WHERE {' AND '.join(where)}"
-    total = con.execute(f"SELECT count(*) {source}", bound).fetchone()
+    total = read_number(con, f"SELECT count(*) {source}", bound)
     follows = ""
     if page.after is not None:
         follows = " AND (ts_ms < ? OR (ts_ms = ? AND request_id > ?))"
@@ -99,4 +100,4 @@ def read_log(con: Connection, filters: LogFilter, page: Page) -> tuple[list[dict
         "ORDER BY ts_ms DESC, request_id LIMIT ? OFFSET ?",
         [*bound, page.limit, 0 if page.after else page.offset],
     ).fetchall()
-    return [dict(zip(COLUMNS, row, strict=True)) for row in rows], int(total[0]) if total else 0
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows], total

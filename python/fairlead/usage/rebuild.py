@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from fairlead.store.database import Database
-from fairlead.store.file import Connection
 from fairlead.store.postgresql.channels import connect_async
 from fairlead.store.postgresql.usage_log import UsageLog
 from fairlead.store.prepare import MIGRATIONS, usage_path
+from fairlead.store.table import read_number
 from fairlead.usage.log_place import read_place
 from fairlead.usage.retention import delete_before
 from fairlead.usage.segment_store import SegmentStore
@@ -44,7 +44,9 @@ async def rebuild_usage(data_dir: Path, url: str, report: Progress) -> RebuiltUs
     database = await asyncio.to_thread(Database.open, growing, MIGRATIONS / "usage")
     try:
         segments = await _fill(database, data_dir / "spool", url, report)
-        requests = await database.read(_count)
+        requests = await database.read(
+            lambda con: read_number(con, "SELECT count(*) FROM requests")
+        )
     finally:
         await database.close()
     return RebuiltUsage(segments, requests, await asyncio.to_thread(_put_in_place, growing, path))
@@ -84,11 +86,6 @@ async def _fill(database: Database, spool_dir: Path, url: str, report: Progress)
         if head.purged_before_ms:
             await delete_before(database, head.purged_before_ms)
     return position
-
-
-def _count(con: Connection) -> int:
-    row = con.execute("SELECT count(*) FROM requests").fetchone()
-    return int(row[0]) if row else 0
 
 
 def _put_in_place(growing: Path, path: Path) -> Path | None:

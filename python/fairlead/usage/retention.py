@@ -13,6 +13,7 @@ from fairlead.store.file import Connection
 from fairlead.store.key_uses import forget_other_uses
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.state import State
+from fairlead.store.table import read_number
 from fairlead.usage.rollup import (
     RollupLevel,
     delete_rollups_before,
@@ -83,9 +84,9 @@ async def delete_before(usage: Database, kept_from_ms: int) -> int:
         until_ms = min(kept_from_ms, start_ms + SLICE_MS)
 
         def delete_step(con: Connection, until_ms: int = until_ms) -> int:
-            row = con.execute("DELETE FROM requests WHERE ts_ms < ?", [until_ms]).fetchone()
+            gone = read_number(con, "DELETE FROM requests WHERE ts_ms < ?", [until_ms])
             keep_from(con, "requests", until_ms)
-            return int(row[0]) if row else 0
+            return gone
 
         deleted += await usage.write(delete_step, deadline_s=WRITE_DEADLINE_S)
     return deleted

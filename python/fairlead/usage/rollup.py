@@ -15,6 +15,7 @@ from typing import Final, Literal
 from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.store.table import read_number
 
 Level = Literal["requests", "minute", "hour", "day"]
 RollupLevel = Literal["minute", "hour", "day"]
@@ -185,8 +186,7 @@ async def delete_rollups_before(usage: Database, level: RollupLevel, kept_from_m
 def _delete_before(con: Connection, level: RollupLevel, until_ms: int) -> int:
     deleted = 0
     for table in (f"rollup_{level}", f"histogram_{level}"):
-        row = con.execute(f"DELETE FROM {table} WHERE bucket_ms < ?", [until_ms]).fetchone()
-        deleted += int(row[0]) if row else 0
+        deleted += read_number(con, f"DELETE FROM {table} WHERE bucket_ms < ?", [until_ms])
     keep_from(con, level, until_ms)
     return deleted
 

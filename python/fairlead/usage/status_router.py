@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
-from fairlead import _core
 from fairlead.caller import MANAGING_SCOPES, CallerDep
 from fairlead.errors import Forbidden
 from fairlead.moment import iso, moment_of, now_ms
@@ -19,8 +18,8 @@ from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 from fairlead.usage.facts import Filters, Selection, sums_of
 from fairlead.usage.span import Span
-from fairlead.usage.spent import Question, spent_of
-from fairlead.usage.token_limits.table import PERIODS, TokenLimit, list_limits
+from fairlead.usage.token_limits.table import TokenLimit, list_limits
+from fairlead.usage.token_limits.use import use_of_limits
 
 router = APIRouter(prefix="/v1/me", tags=["usage"])
 
@@ -126,32 +125,17 @@ async def _usage(
 async def _token_limits(
     services: Services, limits: list[TokenLimit], at_ms: int
 ) -> list[dict[str, Any]]:
-    limits = [limit for limit in limits if limit.enabled]
-    windows = [
-        _core.limit_window(PERIODS[limit.reset_interval], limit.reset_minute, at_ms)
-        for limit in limits
-    ]
-    questions = [
-        Question(
-            key_id=limit.key_id,
-            unit="tokens",
-            from_ms=starts_ms,
-            model=limit.scope_value if limit.scope_type == "model" else None,
-            provider=limit.scope_value if limit.scope_type == "provider" else None,
-        )
-        for limit, (starts_ms, _) in zip(limits, windows, strict=True)
-    ]
-    used = await spent_of(services.state, services.usage, questions) if questions else []
+    uses = await use_of_limits(services, [limit for limit in limits if limit.enabled], at_ms)
     return [
         {
-            "scope_type": limit.scope_type,
-            "scope_value": limit.scope_value,
-            "limit": limit.token_limit,
-            "used": tokens,
-            "remaining": max(0, limit.token_limit - tokens),
-            "resets_at": _time(ends_ms),
+            "scope_type": use.limit.scope_type,
+            "scope_value": use.limit.scope_value,
+            "limit": use.limit.token_limit,
+            "used": use.used,
+            "remaining": use.remaining,
+            "resets_at": _time(use.ends_ms),
         }
-        for limit, (_, ends_ms), tokens in zip(limits, windows, used, strict=True)
+        for use in uses
     ]
 
 

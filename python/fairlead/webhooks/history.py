@@ -9,6 +9,7 @@ from typing import Final
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
 from fairlead.store.outbox import DELIVERY_WINDOW_MS, PENDING_MAX
+from fairlead.store.table import read_number
 from fairlead.webhooks.attempt import Answer
 
 REDELIVERED_AT_MOST: Final = 10_000
@@ -96,10 +97,8 @@ def list_deliveries(
             "offset": 0 if page.after else page.offset,
         },
     ).fetchall()
-    total = con.execute(
-        f"SELECT count(*) FROM webhook_deliveries WHERE {condition}", values
-    ).fetchone()
-    return [Delivery(*row) for row in rows], int(total[0]) if total else 0
+    total = read_number(con, f"SELECT count(*) FROM webhook_deliveries WHERE {condition}", values)
+    return [Delivery(*row) for row in rows], total
 
 
 def attempts_of(con: Connection, delivery_ids: Sequence[str]) -> dict[str, list[Attempt]]:
@@ -157,11 +156,8 @@ def deliveries_between(
 
 def room_for(con: Connection, endpoint_id: str) -> int:
     """The number of deliveries that may still be queued for an endpoint."""
-    row = con.execute(
-        "SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = ? AND state = 'pending'",
-        [endpoint_id],
-    ).fetchone()
-    return PENDING_MAX - int(row[0] if row else 0)
+    pending = "SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = ? AND state = 'pending'"
+    return PENDING_MAX - read_number(con, pending, [endpoint_id])
 
 
 def insert_tested(

@@ -24,6 +24,7 @@ from fairlead.gateway.batches.table import (
 )
 from fairlead.gateway.files.content_answer import content_answer
 from fairlead.gateway.files.contents import contents_of, new_id
+from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
@@ -91,8 +92,7 @@ async def batches(
     return {
         "data": [_view(services, request, batch) for batch in found],
         "has_more": has_more,
-        "first_id": found[0].id if found else None,
-        "last_id": found[-1].id if found else None,
+        **list_ends([batch.id for batch in found]),
     }
 
 

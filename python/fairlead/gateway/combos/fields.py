@@ -274,8 +274,7 @@ class NewCombo(ComboFields):
 
     def changed(self, change: ComboChange) -> Self:
         """This record with the fields that `change` contains."""
-        update = {name: getattr(change, name) for name in change.model_fields_set}
-        return self.model_copy(update=update)
+        return self.model_copy(update=change.sent())
 
 
 class ComboChange(ComboFields, ChangeWire):

@@ -75,8 +75,7 @@ async def change(mapping_id: str, change: MappingChange, services: ServicesDep) 
 
     def update(con: Connection) -> StoredMapping:
         before = _found(con, mapping_id)
-        sent = {name: getattr(change, name) for name in change.model_fields_set}
-        after = replace(before, fields=before.fields.model_copy(update=sent))
+        after = replace(before, fields=before.fields.model_copy(update=change.sent()))
         _check(con, after)
         delete_mapping(con, mapping_id)
         insert_mapping(con, after)

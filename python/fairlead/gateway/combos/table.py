@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from fairlead.gateway.combos.fields import NewCombo
 from fairlead.store.file import Connection
+from fairlead.store.table import read_number
 
 log = structlog.get_logger("fairlead.gateway")
 
@@ -111,14 +112,12 @@ def set_order(con: Connection, combo_ids: list[str]) -> None:
 
 def last_place(con: Connection) -> int:
     """The place of the last combo in the order; 0 without any."""
-    row = con.execute("SELECT coalesce(max(sort_order), 0) FROM combos").fetchone()
-    return int(row[0]) if row else 0
+    return read_number(con, "SELECT coalesce(max(sort_order), 0) FROM combos")
 
 
 def count_combos(con: Connection) -> int:
     """How many combos there are."""
-    row = con.execute("SELECT count(*) FROM combos").fetchone()
-    return int(row[0]) if row else 0
+    return read_number(con, "SELECT count(*) FROM combos")
 
 
 def _written(combo: StoredCombo) -> list[Any]:

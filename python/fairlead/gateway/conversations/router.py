@@ -23,6 +23,7 @@ from fairlead.gateway.conversations.table import (
     list_items,
 )
 from fairlead.gateway.files.contents import new_id
+from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.metadata import Metadata
 from fairlead.gateway.responses.owner import OwnerDep
 from fairlead.moment import now_ms
@@ -192,15 +193,7 @@ def _ids(items: list[str]) -> list[str]:
 
 
 def _list(data: list[Any], ids: list[str], *, has_more: bool) -> bytes:
-    return orjson.dumps(
-        {
-            "object": "list",
-            "data": data,
-            "first_id": ids[0] if ids else None,
-            "last_id": ids[-1] if ids else None,
-            "has_more": has_more,
-        }
-    )
+    return orjson.dumps({"object": "list", "data": data, **list_ends(ids), "has_more": has_more})
 
 
 def _answer(body: bytes) -> Response:

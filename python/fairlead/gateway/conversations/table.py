@@ -11,7 +11,7 @@ from fairlead.errors import InvalidRequest, NotFound, RateLimited, TooLarge
 from fairlead.gateway.files.contents import new_id
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
-from fairlead.store.table import Page, Table
+from fairlead.store.table import Page, Table, read_number
 
 OWNER_MAX: Final = 10_000
 ITEMS_MAX: Final = 10_000
@@ -162,11 +162,8 @@ def delete_item(con: Connection, conversation_id: str, item_id: str, owner: str)
 def items_of(con: Connection, conversation_id: str, owner: str) -> list[str]:
     """All items as JSON, in their order. `NotFound`; `TooLarge` when they are more than a request may have."""
     find_conversation(con, conversation_id, owner)
-    (size,) = con.execute(
-        "SELECT coalesce(sum(size_bytes), 0)::BIGINT FROM conversation_items WHERE conversation_id = ?",
-        [conversation_id],
-    ).fetchone() or (0,)
-    if size > CONTEXT_MAX_BYTES:
+    size = "SELECT coalesce(sum(size_bytes), 0)::BIGINT FROM conversation_items WHERE conversation_id = ?"
+    if read_number(con, size, [conversation_id]) > CONTEXT_MAX_BYTES:
         raise TooLarge("The conversation is too long to be continued: delete some of its items.")
     rows = con.execute(
         "SELECT item FROM conversation_items WHERE conversation_id = ? ORDER BY position",

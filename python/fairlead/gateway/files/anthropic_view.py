@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fairlead.gateway.files.table import StoredFile
+from fairlead.gateway.list_ends import list_ends
 from fairlead.moment import iso, moment_of
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
@@ -32,8 +33,7 @@ def anthropic_page(files: Sequence[StoredFile], *, has_more: bool) -> dict[str, 
     return {
         "data": [anthropic_file(file) for file in files],
         "has_more": has_more,
-        "first_id": files[0].id if files else None,
-        "last_id": files[-1].id if files else None,
+        **list_ends([file.id for file in files]),
         "next_page": f"{_PAGE}{files[-1].id}" if files and has_more else None,
     }
 

@@ -27,6 +27,7 @@ from fairlead.gateway.files.table import (
     insert_file,
     list_files,
 )
+from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
@@ -177,13 +178,8 @@ def file_view(file: StoredFile) -> dict[str, Any]:
 
 def page_of(data: list[dict[str, Any]], has_more: bool) -> dict[str, Any]:
     """A list as OpenAI shows it."""
-    return {
-        "object": "list",
-        "data": data,
-        "has_more": has_more,
-        "first_id": data[0]["id"] if data else None,
-        "last_id": data[-1]["id"] if data else None,
-    }
+    ends = list_ends([each["id"] for each in data])
+    return {"object": "list", "data": data, "has_more": has_more, **ends}
 
 
 __all__ = ["PURPOSES", "file_view", "page_of", "router"]

@@ -295,9 +295,7 @@ class NewKey(KeyFields):
 
     def changed(self, change: KeyChange) -> Self:
         """This record with the fields that `change` contains."""
-        return self.model_copy(
-            update={name: getattr(change, name) for name in change.model_fields_set}
-        )
+        return self.model_copy(update=change.sent())
 
 
 class KeyChange(KeyFields, ChangeWire):

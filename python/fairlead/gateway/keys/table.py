@@ -11,6 +11,7 @@ from fairlead.gateway.keys.fields import AccessSchedule, NewKey, RateLimit
 from fairlead.moment import moment_of, ms_of
 from fairlead.money import micros_of, usd_of
 from fairlead.store.file import Connection
+from fairlead.store.table import read_number
 
 # Fields whose column has another form: SQL name, then how the value is written and read.
 _MOMENTS = {"expires_at": "expires_at_ms"}
@@ -105,10 +106,9 @@ def list_keys_made_by(con: Connection, user_id: str, group_id: str) -> list[Stor
 
 def count_keys(con: Connection, group_ids: Collection[str] | None = None) -> int:
     """How many keys there are, or in these groups."""
-    row = con.execute(
-        f"SELECT count(*) FROM keys WHERE {_IN_GROUPS}", _groups_bound(group_ids)
-    ).fetchone()
-    return int(row[0]) if row else 0
+    return read_number(
+        con, f"SELECT count(*) FROM keys WHERE {_IN_GROUPS}", _groups_bound(group_ids)
+    )
 
 
 def _groups_bound(group_ids: Collection[str] | None) -> list[Any]:

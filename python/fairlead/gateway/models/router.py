@@ -26,6 +26,7 @@ from fairlead.gateway.unused_fields import not_in_force, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
+from fairlead.store.table import read_number
 from fairlead.wire import Message, Wire
 
 router = APIRouter(prefix="/api/provider-models", tags=["models"])
@@ -215,8 +216,7 @@ def _register(con: Database, new: ModelFields) -> ProviderModel:
 
 
 def _check_room(con: Database, room_for: int = 1) -> None:
-    row = con.execute("SELECT count(*) FROM provider_models").fetchone()
-    if row is not None and row[0] + room_for > MAX_MODELS:
+    if read_number(con, "SELECT count(*) FROM provider_models") + room_for > MAX_MODELS:
         raise Conflict(f"There are {MAX_MODELS} custom models and overrides: delete some first.")
 
 

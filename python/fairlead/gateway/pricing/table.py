@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from fairlead.store.file import Connection
+from fairlead.store.table import read_number
 
 NAMES = (
     "input",
@@ -53,17 +54,16 @@ def put_override(con: Connection, provider: str, model: str, price: Price, at_ms
 
 def count_overrides(con: Connection) -> int:
     """The number of overrides."""
-    row = con.execute("SELECT count(*) FROM price_overrides").fetchone()
-    return int(row[0]) if row else 0
+    return read_number(con, "SELECT count(*) FROM price_overrides")
 
 
 def delete_overrides(con: Connection, provider: str | None, model: str | None) -> int:
     """Deletes the overrides of a model, of a provider, or all, in the writer; returns how many
     there were.
     """
-    row = con.execute(
+    return read_number(
+        con,
         "DELETE FROM price_overrides WHERE ($provider::VARCHAR IS NULL OR provider = $provider) "
         "AND ($model::VARCHAR IS NULL OR model = $model)",
         {"provider": provider, "model": model},
-    ).fetchone()
-    return int(row[0]) if row else 0
+    )

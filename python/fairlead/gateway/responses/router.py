@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from fairlead.errors import InvalidRequest
+from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.creation import event_stream
 from fairlead.gateway.responses.events import events_of_whole, frame
@@ -102,10 +103,5 @@ async def list_input_items(
             raise InvalidRequest("`after` is not the id of an item.", param="after")
         items = items[places[0] + 1 :]
     page = items[:limit]
-    return {
-        "object": "list",
-        "data": page,
-        "first_id": page[0]["id"] if page else None,
-        "last_id": page[-1]["id"] if page else None,
-        "has_more": len(items) > limit,
-    }
+    ends = list_ends([item["id"] for item in page])
+    return {"object": "list", "data": page, **ends, "has_more": len(items) > limit}

@@ -19,6 +19,7 @@ from fairlead.errors import (
 )
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.files.google_router import send_video
+from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.creation import NewVideo, start_video
 from fairlead.gateway.videos.openai_request import VideoCreate, openai_request, remix_request
@@ -153,14 +154,8 @@ async def videos(
         lambda con: list_videos(con, owner, Page(after, limit, order))
     )
     shown = [video_view(each) for each in found]
-    ids = [each["id"] for each in shown]
-    return {
-        "object": "list",
-        "data": shown,
-        "first_id": ids[0] if ids else None,
-        "last_id": ids[-1] if ids else None,
-        "has_more": has_more,
-    }
+    ends = list_ends([each["id"] for each in shown])
+    return {"object": "list", "data": shown, **ends, "has_more": has_more}
 
 
 @router.get("/{video_id}", summary="One video and how far it is")

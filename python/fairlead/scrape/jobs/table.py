@@ -9,7 +9,7 @@ from fairlead.errors import NotFound, RateLimited
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
-from fairlead.store.table import Table
+from fairlead.store.table import Table, read_number
 
 Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
 PlaceOutcome = Literal["stored", "known", "ended"]
@@ -224,10 +224,9 @@ def progress_of(con: Connection, job: Job) -> Progress:
     completed, failed = row or (0, 0)
     if not job.is_active:
         return Progress(completed, failed, 0)
-    row = con.execute(
-        "SELECT count(*) FROM scrape_frontier WHERE job_id = ? AND status = 'pending'", [job.id]
-    ).fetchone()
-    return Progress(completed, failed, min((row or (0,))[0], job.pages_max - completed - failed))
+    query = "SELECT count(*) FROM scrape_frontier WHERE job_id = ? AND status = 'pending'"
+    pending = read_number(con, query, [job.id])
+    return Progress(completed, failed, min(pending, job.pages_max - completed - failed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +271,8 @@ def list_pages(
 
 def last_number(con: Connection, job_id: str) -> int:
     """The highest number of the job's pages; 0 where there is none."""
-    row = con.execute(
-        "SELECT coalesce(max(number), 0) FROM scrape_pages WHERE job_id = ?", [job_id]
-    ).fetchone()
-    return 0 if row is None else int(row[0])
+    query = "SELECT coalesce(max(number), 0) FROM scrape_pages WHERE job_id = ?"
+    return read_number(con, query, [job_id])
 
 
 def list_failures(con: Connection, job_id: str, limit: int) -> list[Page]:

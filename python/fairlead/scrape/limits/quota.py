@@ -13,6 +13,7 @@ from fairlead.errors import FairleadError, RateLimited
 from fairlead.moment import iso, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
+from fairlead.store.table import read_number
 
 DAY_MS: Final = 86_400_000
 WRITE_EVERY_S: Final = 5.0
@@ -97,10 +98,8 @@ async def store_daily_calls(services: Services) -> None:
 
 
 def _stored(con: Connection, owner: str, day: str) -> int:
-    row = con.execute(
-        "SELECT calls FROM scrape_calls WHERE owner = ? AND day = ?", [owner, day]
-    ).fetchone()
-    return 0 if row is None else int(row[0])
+    query = "SELECT calls FROM scrape_calls WHERE owner = ? AND day = ?"
+    return read_number(con, query, [owner, day])
 
 
 def _store(con: Connection, day: str, counts: dict[str, int]) -> None:

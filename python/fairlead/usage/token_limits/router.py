@@ -8,16 +8,13 @@ from uuid import uuid4
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictBool, StrictInt
 
-from fairlead import _core
 from fairlead.caller import CallerDep, Principal, own_key_id, refuse_over_managing_keys
 from fairlead.errors import Forbidden, InvalidRequest, NotFound
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.provider_names import provider_id
 from fairlead.store.services import ServicesDep
-from fairlead.usage.spent import Question, spent_of
 from fairlead.usage.token_limits.table import (
-    PERIODS,
     ResetInterval,
     ScopeType,
     TokenLimit,
@@ -26,6 +23,7 @@ from fairlead.usage.token_limits.table import (
     list_limits,
     put_limit,
 )
+from fairlead.usage.token_limits.use import LimitUse, use_of_limits
 from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/usage/token-limits", tags=["usage"])
@@ -180,37 +178,23 @@ def _check_key(con: Connection, key_id: str) -> list[str]:
 
 
 async def _views(services: ServicesDep, limits: list[TokenLimit]) -> list[TokenLimitView]:
-    at_ms = now_ms()
-    windows = [
-        _core.limit_window(PERIODS[limit.reset_interval], limit.reset_minute, at_ms)
-        for limit in limits
-    ]
-    questions = [
-        Question(
-            key_id=limit.key_id,
-            unit="tokens",
-            from_ms=starts_ms,
-            model=limit.scope_value if limit.scope_type == "model" else None,
-            provider=limit.scope_value if limit.scope_type == "provider" else None,
-        )
-        for limit, (starts_ms, _) in zip(limits, windows, strict=True)
-    ]
-    used = await spent_of(services.state, services.usage, questions) if questions else []
-    return [
-        TokenLimitView.model_construct(
-            id=limit.id,
-            api_key_id=limit.key_id,
-            scope_type=limit.scope_type,
-            scope_value=limit.scope_value,
-            token_limit=limit.token_limit,
-            reset_interval=limit.reset_interval,
-            reset_time=f"{limit.reset_minute // 60:02}:{limit.reset_minute % 60:02}",
-            enabled=limit.enabled,
-            tokens_used=tokens,
-            remaining=max(0, limit.token_limit - tokens),
-            window_start=moment_of(starts_ms),
-            period_start_at=moment_of(starts_ms),
-            next_reset_at=moment_of(ends_ms),
-        )
-        for limit, (starts_ms, ends_ms), tokens in zip(limits, windows, used, strict=True)
-    ]
+    return [_view(use) for use in await use_of_limits(services, limits, now_ms())]
+
+
+def _view(use: LimitUse) -> TokenLimitView:
+    limit = use.limit
+    return TokenLimitView.model_construct(
+        id=limit.id,
+        api_key_id=limit.key_id,
+        scope_type=limit.scope_type,
+        scope_value=limit.scope_value,
+        token_limit=limit.token_limit,
+        reset_interval=limit.reset_interval,
+        reset_time=f"{limit.reset_minute // 60:02}:{limit.reset_minute % 60:02}",
+        enabled=limit.enabled,
+        tokens_used=use.used,
+        remaining=use.remaining,
+        window_start=moment_of(use.starts_ms),
+        period_start_at=moment_of(use.starts_ms),
+        next_reset_at=moment_of(use.ends_ms),
+    )
