@@ -26,9 +26,9 @@ PAGE: Final = ROOT / "docs" / "reference" / "fields.md"
 HEAD: Final = """\
 # Fields and where they are used
 
-`make reference` writes this page. It changes each field of a record over the management API, looks for the change in the
-relay's snapshot, and finds the code that reads it. A test fails for a field that no code reads. `refused` means that a
-value other than null is refused, with the reason.
+`make reference` writes this page. It changes each field of a record over the management API, looks for the change in
+the relay's snapshot, and finds the code that reads it. A test fails for a field that no code reads. `refused`: a value
+other than null is refused, with the reason.
 """
 LABELS: Final = {
     "keys": "Keys (`/api/keys`)",

@@ -15,8 +15,8 @@ HEAD = """# Tools
 
 <!-- Written by `make reference`. -->
 
-Programs can call these tools at `/mcp/rpc` (with an OAuth access token) and at `/mcp` (with a session or a static token);
-[use the board](../how-to/use-the-board.md) shows how. Each tool has the schemas of its input and output in
+Programs can call these tools at `/mcp/rpc` (with an OAuth access token) and at `/mcp` (with a session or a static
+token); [use the board](../how-to/use-the-board.md) shows how. Each tool has the schemas of its input and output in
 `tools/list`. Hints: *reads* changes nothing, *deletes* removes something for good. A *repeatable* tool can be
 called again with the same input without a further change.
 """
