@@ -86,7 +86,7 @@ async def ask_forget_misses(visit: Visit, _typed: FormFields) -> Question:
         "Kept answers stay.",
     ]
     return Question(
-        "Forget the questions that were nearly answered?",
+        "Delete the near misses?",
         goes,
         "Forget them",
         f"/dashboard{PLACE}",
@@ -104,9 +104,9 @@ async def ask_clear(visit: Visit, _typed: FormFields) -> Question:
     cache = (await visit.api.get("/api/cache"))["semanticCache"]
     goes = [
         f"{cache['totalEntries']:,} kept answers, in memory and on disk.",
-        "Equal requests are asked of providers again, and cost again.",
+        "Equal requests go to providers again, and cost again.",
     ]
-    return Question("Forget every kept answer?", goes, "Forget them", f"/dashboard{PLACE}")
+    return Question("Delete every cached answer?", goes, "Forget them", f"/dashboard{PLACE}")
 
 
 async def ask_forget_chosen(visit: Visit, typed: FormFields) -> Question:
@@ -122,10 +122,10 @@ async def ask_forget_chosen(visit: Visit, typed: FormFields) -> Question:
     }
     goes = [
         f"{found['pagination']['total']:,} kept answers {', '.join(words[name] for name in chosen)}.",
-        "Equal requests are asked of providers again, and cost again.",
+        "Equal requests go to providers again, and cost again.",
     ]
     back = f"/dashboard{PLACE}?{urlencode(chosen)}"
-    return Question("Forget the answers that match?", goes, "Forget them", back)
+    return Question("Delete the matching answers?", goes, "Forget them", back)
 
 
 async def forget_chosen(visit: Visit, typed: FormFields) -> str:
@@ -157,13 +157,13 @@ PAGES = (
         rank=3,
         icon="cache",
         actions={
-            "forget": Action(forget, "The answer is forgotten."),
+            "forget": Action(forget, "The answer was deleted."),
             "forget_chosen": Action(
-                forget_chosen, "The answers that match are forgotten.", ask_forget_chosen
+                forget_chosen, "The matching answers were deleted.", ask_forget_chosen
             ),
             "forget_misses": Action(
                 forget_misses,
-                "The questions that were nearly answered are forgotten.",
+                "The near misses were deleted.",
                 ask_forget_misses,
             ),
             "clear": Action(clear, "The cache is empty.", ask_clear),

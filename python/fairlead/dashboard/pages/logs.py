@@ -239,7 +239,7 @@ def _why(row: dict[str, Any]) -> str:
     if row["strategy"] and row["strategy"] != "single":
         return f"The targets were put in order by {_strategy(row)}."
     if row["provider"]:
-        return "The beginning of the model's name says whose it is; its connections go by priority."
+        return "The prefix of the model's name selects the provider; its connections are used by priority."
     return "No provider was chosen."
 
 

@@ -26,7 +26,12 @@ GROUPS: Final = (
                 options=(("starttls", "STARTTLS"), ("tls", "TLS from the start"), ("none", "none")),
             ),
             Field("username", "User name", most=255, hint="Empty: no login."),
-            Field("password", "Password", "secret", "Sealed. Empty keeps the one that is there."),
+            Field(
+                "password",
+                "Password",
+                "secret",
+                "Stored sealed. Leave it empty to keep the current one.",
+            ),
         ),
         is_open=True,
     ),
@@ -116,7 +121,7 @@ PAGES = (
         actions={
             "change": Action(change, "The mail server was saved."),
             "test": Action(test, "A test mail was sent."),
-            "delete": Action(delete, "The mail server was taken back.", ask_delete),
+            "delete": Action(delete, "The mail server was removed.", ask_delete),
         },
     ),
 )

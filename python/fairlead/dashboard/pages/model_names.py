@@ -29,7 +29,7 @@ ALIAS: Final = (
             ),
         ),
         is_open=True,
-        hint="One that is there already is pointed elsewhere.",
+        hint="An existing alias gets the new target.",
     ),
 )
 

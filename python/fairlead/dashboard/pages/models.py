@@ -101,7 +101,7 @@ SETTINGS: Final = (
                 "maxOutputTokenOverride",
                 "Output at most",
                 "whole",
-                "Whatever a request asks for. Empty: no cap.",
+                "Applies to every request. Empty: no cap.",
                 "tokens",
             ),
         ),
@@ -339,7 +339,7 @@ PAGES = (
         actions={
             "price": Action(set_price, "The price was set: new calls cost it."),
             "unset": Action(
-                unset_price, "The price was taken back.", ask_unset_price, undo_unset_price
+                unset_price, "The price was removed.", ask_unset_price, undo_unset_price
             ),
             "settings": Action(set_settings, "It was saved."),
             "forget": Action(forget, "The overrides were deleted.", ask_forget),

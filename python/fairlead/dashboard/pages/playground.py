@@ -52,7 +52,7 @@ SETTINGS: Final = (
     Field("system", "Instructions", "prose", "Who the model is to be."),
     Field("maxTokens", "At most", "whole", "Empty: as the model has it.", "tokens"),
     Field("temperature", "Temperature", "decimal", "0 to 2. Empty: as the model has it."),
-    Field("stream", "Streamed", "switch", "Words are shown as they come."),
+    Field("stream", "Streamed", "switch", "Text is shown while it arrives."),
 )
 PROMPT: Final = (Field("prompt", "Prompt", "prose", is_required=True),)
 FIELDS: Final = (*MODELS, *SETTINGS, *PROMPT)

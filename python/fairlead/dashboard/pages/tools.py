@@ -217,7 +217,7 @@ def _mitm_path(visit: Visit) -> str:
 
 _ACTIONS: Final = {
     "preview": Action(preview, "Nothing was written."),
-    "apply": Action(apply, "The tool points here; what was there can be put back."),
+    "apply": Action(apply, "The tool points here; you can restore the previous files."),
     "restore": Action(restore, "The files are as they were.", ask_restore),
 }
 PAGES = (

@@ -95,7 +95,7 @@ async def delete(interaction_id: str, services: ServicesDep, owner: OwnerDep) ->
 
 
 _ROUTES: Final[tuple[tuple[str, str, Callable[..., Any], str], ...]] = (
-    ("POST", "", create, "Begin an interaction"),
+    ("POST", "", create, "Start an interaction"),
     ("GET", "/{interaction_id}", read, "One interaction"),
     ("POST", "/{interaction_id}/cancel", cancel, "Stop an interaction"),
     ("POST", "/{interaction_id}:cancel", cancel, "Stop an interaction"),

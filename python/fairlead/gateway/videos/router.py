@@ -67,7 +67,7 @@ for _version in ("v1", "v1beta"):
         methods=["POST"],
         name=f"{_version}_predict",
         operation_id=f"{_version}_predict",
-        summary="Begin a video",
+        summary="Start a video",
     )
     router.add_api_route(
         f"/{_version}/models/{{model:path}}/operations/{{operation_id}}",
