@@ -68,8 +68,8 @@ async def ask_withdraw(visit: Visit, typed: FormFields) -> Question:
     """Names the client whose approval goes."""
     grants = (await visit.api.get("/api/auth/grants"))["grants"]
     name = next((each["clientName"] for each in grants if each["id"] == typed.get("id")), "it")
-    goes = [f"What you allowed {name}: its tokens end at once.", "It may ask you again."]
-    return Question(f"Take back what {name} may do?", goes, "Remove", f"/dashboard{PLACE}")
+    goes = [f"What you allowed {name}: its tokens end at once.", "It can request approval again."]
+    return Question(f"Revoke what {name} may do?", goes, "Remove", f"/dashboard{PLACE}")
 
 
 async def withdraw(visit: Visit, typed: FormFields) -> str:

@@ -125,7 +125,9 @@ PAGES = (
         actions={
             "make": Action(make, "The backup was made."),
             "restore": Action(
-                restore, "The backup is back; what was before it is the newest one.", ask_restore
+                restore,
+                "The backup was restored; the state before it is the newest backup.",
+                ask_restore,
             ),
             "delete": Action(delete, "The backup was deleted.", ask_delete),
             "schedule": Action(change_schedule, "The schedule is in force."),

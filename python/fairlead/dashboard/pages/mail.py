@@ -75,8 +75,8 @@ async def change(visit: Visit, typed: FormFields) -> str:
     if typed.pop(SEEN, "") != fingerprint(server):
         raise Refused(
             409,
-            "Somebody has changed the mail server in the meantime. What you typed is still here: save "
-            "again to put it over theirs.",
+            "Somebody has changed the mail server in the meantime. What you typed is still "
+            "here: save again to overwrite their change.",
         )
     values = read_values(_FIELDS, typed)
     is_kept = not values.get("password") and server is not None and server["password"] is not None
@@ -98,7 +98,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     mail = await visit.api.get(ROUTE)
     server = mail["server"]
     if server is None:
-        raise Refused(404, "There is no mail server: somebody has taken it back.")
+        raise Refused(404, "There is no mail server: somebody has removed it.")
     goes = [
         f"The server {server['host']} and its password.",
         f"{mail['queue']['pending']:,} mails that wait: they are given up.",

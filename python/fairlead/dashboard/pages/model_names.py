@@ -184,7 +184,7 @@ PAGES = (
         "Aliases and mappings",
         show_names,
         actions={
-            "alias": Action(put_alias, "The alias can be asked for."),
+            "alias": Action(put_alias, "The alias can be used."),
             "drop_alias": Action(
                 drop_alias, "The alias was deleted.", ask_drop_alias, undo_drop_alias
             ),

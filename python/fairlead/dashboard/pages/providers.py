@@ -50,7 +50,7 @@ _OTHER_CREDENTIALS: Final = (
 _STEERING: Final = (
     Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
     Field("isActive", "Active", "switch", "Inactive connections get no requests."),
-    Field("defaultModel", "Default model", hint="For tests, and where none is named."),
+    Field("defaultModel", "Default model", hint="For tests, and for requests without a model."),
     Field("weight", "Weight", "whole", "Its share, if calls are shared by weight."),
 )
 _LIMITS: Final = (
