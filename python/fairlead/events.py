@@ -173,7 +173,7 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         ),
         EventType(
             "budget.reached",
-            "A key or a group has spent so many percent of a limit in USD (once in each window of the limit).",
+            "A key or a group has spent one of the alert percentages of a limit in USD (once in each window).",
             {**_BUDGET, "percent": "which of its `usageAlertPercents`"},
         ),
         EventType(

@@ -59,9 +59,7 @@ def _read_url(text: str) -> NodeAddress:
         or not is_bare
         or "@" in parts.netloc
     ):
-        raise ValueError(
-            "must be https://host:port for each control, since nothing is said to one without TLS"
-        )
+        raise ValueError("must be https://host:port for each control, since relays use only TLS")
     return NodeAddress(parts.hostname, port)
 
 

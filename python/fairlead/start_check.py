@@ -18,7 +18,7 @@ def check_tls(certificate: Path | None, key: Path | None) -> None:
             ("tls_certificate", "tls_key") if certificate else ("tls_key", "tls_certificate")
         )
         raise Refusal(
-            f"{flag_and_variable(given)} needs {flag_and_variable(missing)} beside it: "
+            f"{flag_and_variable(given)} needs {flag_and_variable(missing)} as well: "
             "give both or neither."
         )
     for name, path in (("tls_certificate", certificate), ("tls_key", key)):

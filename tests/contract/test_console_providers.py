@@ -70,7 +70,7 @@ async def test_a_page_shows_what_was_told_and_what_is_unknown(control) -> None:
     # Where nothing is known of such a route, nothing is said.
     other = await connect(control, "groq")
     assert (
-        "What the provider tells"
+        "Usage that the provider reports"
         not in (await control.client.get(f"/dashboard/providers/{other}")).text
     )
 
@@ -78,8 +78,8 @@ async def test_a_page_shows_what_was_told_and_what_is_unknown(control) -> None:
 async def test_an_administrators_key_is_set_and_forgotten(control) -> None:
     connection_id = await connect(control, "openai")
     place = f"/dashboard/providers/{connection_id}"
-    assert "administrator&#39;s key only" in (await control.client.get(place)).text or (
-        "administrator's key only" in (await control.client.get(place)).text
+    assert "only with an administrator&#39;s key" in (await control.client.get(place)).text or (
+        "only with an administrator's key" in (await control.client.get(place)).text
     )
     saved = await post(control, place, act="usage_key", usageKey=KEY)
     assert saved.status_code == 303, saved.text

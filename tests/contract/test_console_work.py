@@ -244,12 +244,12 @@ async def test_a_backup_is_made_put_back_and_deleted(control, admin) -> None:
     text = await page(control, admin, place)
     backup = value_of(text, "backup")
     answer = await post(control, admin, place, act="restore", backup=backup)
-    assert "Put this backup back?" in answer.text
+    assert "Restore this backup?" in answer.text
     assert (await control.client.get(f"/api/keys/{key['id']}")).status_code == 200
     answer = await post(control, admin, place, act="restore", backup=backup, confirmed="yes")
     assert answer.status_code == 303, words(answer.text)
     assert (await control.client.get(f"/api/keys/{key['id']}")).status_code == 404
-    assert "before another was put back" in await page(control, admin, place)
+    assert "before a restore" in await page(control, admin, place)
     assert (await post(control, admin, place, act="delete", backup="../x")).status_code == 404
     answer = await post(control, admin, place, act="delete", backup=backup, confirmed="yes")
     assert answer.status_code == 303

@@ -156,7 +156,7 @@ def test_what_cannot_be_done_says_why(tools: httpx.Client, home: Path) -> None:
     (home / ".claude").mkdir(exist_ok=True)
     (home / ".claude/settings.json").write_text("{ no json")
     refusals = [
-        ({"tool": "claude", "model": "p/m", "apiKey": "k"}, 409, "is left as it is"),
+        ({"tool": "claude", "model": "p/m", "apiKey": "k"}, 409, "was not changed"),
         ({"tool": "kiro", "model": "p/m"}, 404, "no coding tool"),
         ({"tool": "warp", "model": "p/m", "apiKey": "k"}, 400, "has no file to write"),
         ({"tool": "codex", "apiKey": "k"}, 400, "model is required"),
@@ -203,7 +203,7 @@ def test_aliases_of_a_tool_are_used_by_the_router(gateway: Gateway, tools: httpx
         assert expect(asked, 200)
         assert upstream.requests[-1].json()["model"] == "m"
         taken = tools.post("/api/cli-tools/antigravity-mitm/alias", json=body)
-        assert "not this tool's" in expect(taken, 409)["error"]["message"]
+        assert "belongs to another tool" in expect(taken, 409)["error"]["message"]
         expect(tools.post("/api/cli-tools/kiro-mitm/alias", json={"aliases": {}}), 200)
         assert "kiro-sonnet" not in expect(tools.get("/api/models/alias"), 200)["aliases"]
     expect(tools.get("/api/cli-tools/codex-mitm"), 404)

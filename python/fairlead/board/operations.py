@@ -91,7 +91,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "projects_delete",
         "Delete a project",
-        "Deletes a project with its todos, sprints, tags and members, for good.",
+        "Deletes a project with its todos, sprints, tags and members permanently.",
         ProjectRef,
         Deleted,
         projects.delete_project,
@@ -209,7 +209,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "todos_delete",
         "Delete a todo",
-        "Deletes a todo, for good.",
+        "Deletes a todo permanently.",
         TodoRef,
         Deleted,
         todos.delete_todo,

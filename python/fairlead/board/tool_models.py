@@ -91,7 +91,7 @@ class PageInput(Wire):
             text = ""
         if not text.startswith(kind) or not text[1:].isalnum():
             raise InvalidRequest(
-                "cursor must be the nextCursor of the part before: leave it out to begin anew.",
+                "cursor must be the nextCursor of the part before: leave it out to start again.",
                 param="cursor",
             )
         return text[1:]

@@ -73,7 +73,7 @@ def register(
         "token_endpoint_auth_method": "client_secret_post",
     }
     if save is not None and save.exists():
-        raise CommandFailed(f"{save} is there already: name a new file.")
+        raise CommandFailed(f"{save} already exists: name a new file.")
     made = _request("POST", admin_url, "/admin/clients", admin_token, body).json()
     shown = {
         "client_id": made["client_id"],

@@ -96,7 +96,7 @@ def export(
     from fairlead.cli.instance import Instance
 
     if target.exists():
-        raise CommandFailed(f"{target} is there already: name a new file.")
+        raise CommandFailed(f"{target} already exists: name a new file.")
     path = f"{_PATH}/{'exportAll' if with_usage else 'export'}"
     with Instance(url, data_dir) as instance, instance.stream("GET", path) as answer:
         length = answer.headers.get("content-length")
@@ -205,7 +205,7 @@ def _wait_for(instance: Instance, path: str) -> dict[str, Any]:
             if found["state"] in ("checked", "restored", "refused"):
                 return dict(found)
             if found["state"] == "received":
-                raise CommandFailed("The gateway was started anew meanwhile: restore once more.")
+                raise CommandFailed("The gateway restarted meanwhile: restore once more.")
         time.sleep(_EVERY_S)
 
 

@@ -91,7 +91,7 @@ def clear(
     from fairlead.cli.instance import Instance
 
     if everything == any((model, provider, key)):
-        raise CommandFailed("say what to forget: --model, --provider and --key, or --all alone.")
+        raise CommandFailed("choose what to delete: --model, --provider and --key, or --all alone.")
     with Instance(url, data_dir) as instance:
         answer = instance.delete("/api/cache/entries", model=model, provider=provider, keyId=key)
     if as_json:

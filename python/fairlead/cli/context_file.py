@@ -85,7 +85,7 @@ def read_contexts() -> Contexts:
         return _parse(json.loads(content))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise CommandFailed(
-            f"{path} is not what `fairlead login` writes: move it away and sign in anew."
+            f"{path} is not what `fairlead login` writes: move it away and sign in again."
         ) from None
 
 

@@ -48,7 +48,7 @@ def _begin(client: httpx.Client, url: str, scope: str) -> dict[str, Any]:
     status, document = _post(client, url, "/oauth/device_authorization", form)
     if status == 404:
         raise CommandFailed(
-            f"{url} signs nobody in by device code: give it a token, with --token-file."
+            f"{url} does not support sign-in by device code: use a token, with --token-file."
         )
     if status != 200:
         raise CommandFailed(f"{url} refused: {_reason(document)}")

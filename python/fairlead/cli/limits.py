@@ -76,7 +76,7 @@ def add(
     ] = None,
     provider: Annotated[str | None, typer.Option(help="Count calls of this provider only.")] = None,
     reset_time: Annotated[
-        str, typer.Option(metavar="HH:MM", help="When the period begins anew, in UTC.")
+        str, typer.Option(metavar="HH:MM", help="When the period starts again, in UTC.")
     ] = "00:00",
     data_dir: DataDir = DATA_DIR,
     url: Url = None,

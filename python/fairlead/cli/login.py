@@ -82,7 +82,7 @@ def login(
         gateway = GatewayContext(url, "", None, trusted, insecure=insecure)
         token = device_token(gateway, scope or "write")
     elif scope is not None:
-        raise CommandFailed("--scope is for --device: a token that is there has its own.")
+        raise CommandFailed("--scope is for --device: an existing token has its own scope.")
     else:
         token = read_credential(token_file, "Access token or API key")
     api_key = None if api_key_file is None else read_credential(api_key_file, "API key")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 _HISTORY_LINES: Final = 1000
 _LOG_PAGE: Final = 500
 _HELP: Final = """\
-/model [NAME]  say who answers, or let another model answer from now on
+/model [NAME]  show the model, or change it
 /file PATH     send a file with the next question: text, picture or PDF
-/cost          say what this conversation has cost
-/clear         begin anew with an empty conversation
+/cost          show the cost of this conversation
+/clear         start an empty conversation
 /help          print this
 /exit          end (so does Ctrl-D)
 Ctrl-C ends an answer, not the conversation. A backslash at a line's end continues it on the next one."""

@@ -266,7 +266,7 @@ def _keys(place: str) -> bytes:
     try:
         answer = httpx.get(place, timeout=10.0, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL):
-        raise CommandFailed(f"there are no keys to be had at {place}.") from None
+        raise CommandFailed(f"no keys could be read from {place}.") from None
     if answer.status_code != 200:
         raise CommandFailed(f"{place} answers {answer.status_code}, not the keys.")
     return answer.content

@@ -33,7 +33,7 @@ def replace_aliases(con: Connection, tool: str, aliases: Mapping[str, str]) -> N
     for alias, model in aliases.items():
         if alias not in before and find_alias(con, alias) is not None:
             raise Conflict(
-                f"alias `{alias}` is there already, and not this tool's: delete it under "
+                f"alias `{alias}` already exists and belongs to another tool: delete it under "
                 "/api/models/alias, or choose another.",
                 param="aliases",
             )

@@ -209,7 +209,7 @@ class Configurator:
             after = edit(file.format, content, [*first, *changes])
             preview = redacted(after.decode(), parse(file.format, after), target.key)
         except UneditableFile as error:
-            raise ConfigurationFailed(f"{path} is left as it is: {error}") from None
+            raise ConfigurationFailed(f"{path} was not changed: {error}") from None
         return FilePlan(
             file, path, before, after, changes, [name_of(each) for each in old], preview
         )

@@ -157,7 +157,7 @@ async def back_up_or_restore(wanted: BackupRequest, services: ServicesDep) -> Re
     if wanted.tool is None or wanted.backup_id is None:
         missing = "tool" if wanted.tool is None else "backupId"
         raise InvalidRequest(
-            f"{missing} is required beside the other: send both, or none.", param=missing
+            f"{missing} is required together with the other: send both, or none.", param=missing
         )
     tool, backup_id = _displayed(wanted.tool), wanted.backup_id
     backup = configurator.store.find(tool.id, backup_id)
@@ -234,7 +234,7 @@ async def _target(services: Services, tool: ToolEntry, wanted: Application) -> G
             f"model is required for {tool.name}: name one of `GET /v1/models`.", param="model"
         )
     if wanted.api_key is None and services.config.require_api_key:
-        raise InvalidRequest("apiKey is required: this gateway asks for a key.", param="apiKey")
+        raise InvalidRequest("apiKey is required: this gateway requires keys.", param="apiKey")
     key = wanted.api_key.get_secret_value() if wanted.api_key else NO_KEY
     try:
         url = service_address(wanted.base_url) if wanted.base_url else _own_url(services.config)

@@ -265,7 +265,7 @@ def leave() -> None:
     Called when the database engine has failed for good, and after a restore. Acknowledged writes are stored.
     Meanwhile relays serve from their snapshot, and usage waits in the spool.
     """
-    log.warning("control restarts, to open the database anew")
+    log.warning("control restarts, to open the database again")
     asyncio.get_running_loop().call_later(LEAVE_AFTER_S, os._exit, EXIT_STORAGE_LOST)
 
 

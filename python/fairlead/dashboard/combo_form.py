@@ -142,7 +142,7 @@ def _step_fields(
             f"{at}prompt",
             "It is told",
             "prose",
-            "For the strategy pipeline: what this step is to do.",
+            "For the strategy pipeline: the prompt of this step.",
         ),
     )
 

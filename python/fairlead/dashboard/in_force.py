@@ -56,7 +56,7 @@ KEY: Final = (
     Dependence(
         LIMITS,
         lambda values: not values.get(PAUSE),
-        "These limits are paused, so a new amount would not be enforced: clear Pause, or leave the amount as it is.",
+        "These limits are paused, so a new amount would not be enforced: clear Pause, or keep the old amount.",
     ),
     Dependence(
         ("accessSchedule.from", "accessSchedule.until", "accessSchedule.days"),
@@ -66,7 +66,7 @@ KEY: Final = (
     Dependence(
         ("chaosRate", "chaosLatencyMs", "chaosFaults"),
         lambda values: bool(values.get("chaosModeEnabled")),
-        "This has no effect while fault injection is off: switch it on, or leave the value as it is.",
+        "This has no effect while fault injection is off: switch it on, or keep the old value.",
     ),
 )
 

@@ -144,13 +144,13 @@ def _models(key: Record) -> str:
 def _combos(key: Record) -> str:
     if key["allowedCombos"]:
         return f"only {_named(key['allowedCombos'], '')}"
-    return "all" if key["allowAutoCombos"] else "all but those that are made by themselves"
+    return "all" if key["allowAutoCombos"] else "all except automatic ones"
 
 
 def _connections(key: Record, names: Mapping[str, str]) -> str:
     if key["connectionAccessMode"] != "restricted":
         return "all"
-    allowed = [names.get(each, "one that was deleted") for each in key["allowedConnections"]]
+    allowed = [names.get(each, "a deleted one") for each in key["allowedConnections"]]
     return f"only {_named(allowed, 'none')}"
 
 

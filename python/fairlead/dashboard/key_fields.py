@@ -47,7 +47,7 @@ FAULTS: Final = (
     ("latency", "A late answer"),
 )
 SCOPES: Final = (
-    ("manage", "manage: all but what is the administrator's"),
+    ("manage", "manage: everything except administrator settings"),
     ("admin", "admin: all of it"),
     *((str(each["scope"]), f"{each['scope']}: {each['summary']}") for each in _core.key_scopes()),
 )
@@ -83,13 +83,13 @@ def _identity(teams: list[Any]) -> Group:
         (
             Field("name", "Name", most=200, is_required=True, example="support assistant"),
             Field("isActive", "Active", "switch", "Inactive keys are rejected."),
-            Field("isBanned", "Banned", "switch", "Refused whatever else it may do."),
+            Field("isBanned", "Banned", "switch", "Always refused, whatever else is allowed."),
             Field("expiresAt", "Expires", "moment", "Empty: never.", "UTC"),
             Field(
                 "groupId",
                 "Group",
                 "choice",
-                "Its limits and rules hold, too.",
+                "Its limits and rules apply, too.",
                 options=(("", "none"), *_places(teams)),
             ),
             Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
@@ -117,7 +117,7 @@ def _models(combos: list[Any]) -> Group:
                 "choices",
                 options=tuple((each["name"], each["name"]) for each in combos),
             ),
-            Field("allowAutoCombos", "May use combos that are made by themselves", "switch"),
+            Field("allowAutoCombos", "May use automatic combos", "switch"),
             Field("disableNonPublicModels", "Only models that are listed", "switch"),
             Field(
                 "catalogScope",
@@ -165,7 +165,7 @@ def spending_limits(time_zone: str) -> tuple[Field, ...]:
             "usageAlertPercents",
             "Alert at",
             "lines",
-            "One in a line: 80 is four fifths of a limit. None: never.",
+            "One per line: 80 means 80 % of a limit. Empty: never.",
             "%",
         ),
     )
@@ -188,22 +188,22 @@ _PACE: Final = (
     Field("accessSchedule.days", "On", "choices", options=DAYS),
 )
 _RIGHTS: Final = (
-    Field("allowedEndpoints", "Kinds of call", "choices", "None chosen: all.", options=ENDPOINTS),
+    Field("allowedEndpoints", "Kinds of call", "choices", "No selection: all.", options=ENDPOINTS),
     Field(
         "scopes",
         "Parts of the management API",
         "choices",
-        "None chosen: nothing of it.",
+        "No selection: no access.",
         options=SCOPES,
     ),
     Field("disabledGuardrails", "Guardrails that are not run", "choices", options=GUARDRAILS),
-    Field("compressionEnabled", "Compress conversations, where that is on", "switch"),
+    Field("compressionEnabled", "Compress conversations, if compression is on", "switch"),
     Field("noLog", "Do not log requests", "switch", "They are still counted."),
     Field(
         "captureBodies",
         "Store requests and responses",
         "switch",
-        "Masked, sealed, for some days; not where its requests are in no log.",
+        "Masked and sealed, for some days; not for keys without a log.",
     ),
     Field("allowUsageCommand", "May query its own usage", "switch"),
     Field(
@@ -233,7 +233,7 @@ _FAULTS: Final = (
     ),
     Field("chaosRate", "Share of calls", "decimal", "0.1 is one in ten."),
     Field("chaosFaults", "Which", "choices", options=FAULTS),
-    Field("chaosLatencyMs", "Those that take time take", "whole", unit="ms"),
+    Field("chaosLatencyMs", "Delay of faults with a delay", "whole", unit="ms"),
 )
 
 

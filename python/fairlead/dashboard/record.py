@@ -15,8 +15,8 @@ from fairlead.errors import Conflict
 SEEN = "seen"
 REVISION = "settingsRevision"
 CHANGED = (
-    "Somebody has changed this in the meantime. What you typed is still here: save again to put "
-    "it over theirs, or go back to see what they did."
+    "Somebody has changed this in the meantime. What you typed is still here: save "
+    "again to overwrite their change, or go back to see it."
 )
 # More digits than any revision has.
 _DIGITS_MAX = 15

@@ -50,5 +50,5 @@ class Undos:
     def take(self, person_id: str, token: str) -> Undo:
         """Gives an undo away, once. `NotFound` when it is too late, or somebody else's."""
         if not self.has(person_id, token):
-            raise NotFound("It is too late to undo this: make it anew.")
+            raise NotFound("It is too late to undo this: create it again.")
         return self._undos.pop(token)[2]

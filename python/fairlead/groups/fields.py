@@ -92,7 +92,7 @@ class GroupFields(Wire):
     usage_alert_percents: AlertPercents = Field(
         [50, 80, 100],
         max_length=10,
-        description="At so many percent of each limit in USD the event `budget.reached` is raised, "
+        description="The percentages of each limit in USD at which the event `budget.reached` is sent, "
         "once in each window; empty: no alerts.",
     )
 

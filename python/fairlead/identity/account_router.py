@@ -128,9 +128,7 @@ async def change_password(body: PasswordChange, attempt: AttemptDep) -> Success:
     return Success()
 
 
-@router.post(
-    "/owner/password", summary="Set the owner's password anew; the local command line only"
-)
+@router.post("/owner/password", summary="Reset the owner's password; the local command line only")
 async def reset_owner_password(body: OwnerPassword, attempt: AttemptDep) -> Success:
     """For an owner who forgot it: every session of theirs ends."""
     if attempt.caller.principal.kind != "local":
@@ -199,7 +197,7 @@ async def second_factor(attempt: AttemptDep) -> SecondFactor:
     return SecondFactor.model_construct(enabled=user.has_second_factor, recovery_codes_left=left)
 
 
-@router.post("/2fa/enrol", summary="Begin to set up a second factor")
+@router.post("/2fa/enrol", summary="Start to set up a second factor")
 async def enrol(body: Confirmation, attempt: AttemptDep, response: Response) -> Enrolment:
     """A fresh secret for an authenticator app; it counts once a code of it was given."""
     user = await _confirmed(attempt, body.current_password)

@@ -46,7 +46,7 @@ _pages = page_environment(TEMPLATES)
 # Messages for errors of a sign-in.
 OIDC_ERRORS = {
     "provider": "Single sign-on was cancelled or refused. Please try again.",
-    "state_invalid": "That sign-in was begun in another browser or too long ago. Start again.",
+    "state_invalid": "That sign-in was started in another browser or too long ago. Start again.",
     "token": "The identity provider's answer could not be used. Please try again.",
     "email": "The identity provider gave no verified e-mail address.",
     "account": "There is an account with your address, and single sign-on does not open it yet: sign in to it with "

@@ -107,7 +107,7 @@ async def summarize_page(
         return await summary_of_page(services, ask, owner)
 
 
-@router.delete("/cache", summary="Forget scraped pages: one address, or all of the caller's")
+@router.delete("/cache", summary="Delete scraped pages: one address, or all of the caller's")
 async def forget(
     services: ServicesDep,
     owner: OwnerDep,

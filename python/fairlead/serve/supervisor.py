@@ -172,7 +172,7 @@ class _Supervisor:
             return [f"No owner yet, and passwords are switched off: {by_command}."]
         return [
             f"No owner yet: open {url}/setup to choose a password.",
-            f"From another machine or through a proxy it asks for the set-up token {self._planes.setup_token}",
+            f"From another machine or through a proxy it requires the set-up token {self._planes.setup_token}",
         ]
 
     def _shown_host(self) -> str:

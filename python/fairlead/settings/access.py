@@ -46,7 +46,7 @@ class AccessFields(SettingsGroup):
     require_api_key: bool = Field(
         False,
         validation_alias=AliasChoices("REQUIRE_API_KEY"),
-        description="Whether `/v1` asks for a key.",
+        description="Whether `/v1` requires a key.",
     )
     initial_password: OptionalSecret = Field(
         None,

@@ -34,5 +34,5 @@ class AgentAuthFields(SettingsGroup):
         ge=0,
         le=30,
         validation_alias=AliasChoices("AUTH__CACHE_S"),
-        description="How long another issuer's word on a good token counts; ours is asked each time.",
+        description="How long another issuer's answer about a valid token is cached; the built-in one is always asked.",
     )

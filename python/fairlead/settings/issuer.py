@@ -50,7 +50,7 @@ class IssuerFields(SettingsGroup):
     issuer_admin_token: OptionalSecret = Field(
         None,
         validation_alias=AliasChoices("ISSUER__ADMIN_TOKEN"),
-        description="Bearer that the issuer's admin listener asks for, and that is shown to it.",
+        description="Bearer token that the issuer's admin listener requires, and that the gateway sends to it.",
     )
     issuer_token_ttl_s: int = Field(
         3600,

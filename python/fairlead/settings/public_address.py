@@ -38,8 +38,9 @@ class PublicAddressFields(SettingsGroup):
     host_names: str = Field(
         "",
         max_length=4096,
-        description="Names, with commas between, by which the gateway may be called without an API "
-        "key, beside `localhost`, addresses and the name in `SERVICE_PUBLIC_BASE_URL`.",
+        description="Names, separated by commas, under which the gateway may be called without an API "
+        "key, in addition to `localhost`, addresses and the name in "
+        "`SERVICE_PUBLIC_BASE_URL`.",
     )
 
     @field_validator("host_names")

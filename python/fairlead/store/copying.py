@@ -80,6 +80,6 @@ def _verify(target: Source, columns: dict[str, list[str]], totals: dict[str, Tab
         found = sum_of(target, table, names)
         if found != totals[table]:
             raise Refusal(
-                f"The table {table} is not at the target as it is at the source ({found.rows} of "
+                f"The table {table} differs between source and target ({found.rows} of "
                 f"{totals[table].rows} rows): copy again into an empty database."
             )

@@ -134,8 +134,8 @@ def newest_backup(path: Path) -> Path | None:
 def damaged(path: Path, what: str) -> DamagedFile:
     """The error for a damaged file, naming the newest backup if there is one."""
     backup = newest_backup(path)
-    advice = f"the newest backup is {backup}" if backup else "there is no backup beside it"
-    return DamagedFile(f"{path} {what}; it is left as it is, and {advice}.")
+    advice = f"the newest backup is {backup}" if backup else "there is no backup of it"
+    return DamagedFile(f"{path} {what}; it was not changed, and {advice}.")
 
 
 def _log_path(path: Path) -> Path:
@@ -148,7 +148,7 @@ def _refuse_remains(path: Path) -> None:
     if _log_path(path).exists():
         raise damaged(path, f"is missing while its log {_log_path(path).name} is there")
     if newest_backup(path) is not None:
-        raise damaged(path, "is missing while a backup of it is there")
+        raise damaged(path, "is missing, although a backup of it exists")
 
 
 def _refuse_empty(path: Path) -> None:

@@ -109,8 +109,8 @@ class OperatorSettings(BaseModel):
         0,
         ge=0,
         le=10_080,
-        description="Minutes from one test of each active connection's credential to the next; 0 tests "
-        "none by the clock.",
+        description="Minutes between tests of each active connection's credential; 0 turns the "
+        "schedule off.",
     )
     credential_probe_jitter_percent: StrictInt = Field(
         10,
@@ -123,8 +123,8 @@ class OperatorSettings(BaseModel):
         0,
         ge=0,
         le=10_080,
-        description="Minutes from one question to the next at each provider's own usage route, where it has one; 0 "
-        "asks none by the clock.",
+        description="Minutes between calls of each provider's usage route, if it has one; 0 turns the "
+        "schedule off.",
     )
     audit_retention_days: StrictInt = Field(
         400,
@@ -134,7 +134,7 @@ class OperatorSettings(BaseModel):
     )
     require_login: StrictBool = Field(
         True,
-        description="Whether management asks for a credential. Security: needs `currentPassword`.",
+        description="Whether management requires a credential. Security: needs `currentPassword`.",
     )
     brute_force_protection: StrictBool = Field(
         True,
@@ -296,7 +296,7 @@ class OperatorSettings(BaseModel):
         0.8,
         ge=0.5,
         le=1,
-        description="How near two questions must be, beside agreeing in every word that counts.",
+        description="The minimum similarity of two questions, which must also agree in every word that counts.",
     )
     vector_cache_learning: StrictBool = Field(
         False,
@@ -314,7 +314,7 @@ class OperatorSettings(BaseModel):
         "off",
         min_length=1,
         max_length=100,
-        description="The pipeline that makes conversations shorter: a mode (`off`, `lite`, `standard`, `aggressive`, "
+        description="The pipeline that shortens conversations: a mode (`off`, `lite`, `standard`, `aggressive`, "
         "`ultra`, `rtk`, `stacked`) or one of `/api/context/combos`.",
     )
     compression_automatic_tokens: StrictInt = Field(

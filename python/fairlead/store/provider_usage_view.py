@@ -20,7 +20,7 @@ class UsageFigureView(Wire):
     limit_micros: int | None
     remaining_micros: int | None
     remaining_percent: float | None = Field(
-        description="Null unless the provider tells a limit and what remains of it."
+        description="Null unless the provider reports a limit and what remains of it."
     )
     since: Time | None
 

@@ -47,7 +47,7 @@ TAKE_BACK_WITHIN_S = 3.0
 # How long an item that has ended may still be tidied up by who worked on it.
 GONE_FOR_S = 5.0
 GIVEN_UP = (
-    f"fairlead ended without warning {STARTS_MAX} times while it worked on this, so it is not begun again. "
+    f"fairlead ended without warning {STARTS_MAX} times while it worked on this, so it is not started again. "
     "Its log says what happened."
 )
 
@@ -216,7 +216,7 @@ class Runner(ABC, Generic[ItemT]):
                     del not_begun[item.id]
                     continue
                 log.error(
-                    "not begun again", kind=self.kind, item=item.id, starts=starts[item.id] - 1
+                    "not started again", kind=self.kind, item=item.id, starts=starts[item.id] - 1
                 )
                 with working_under(self._leases.get(item.id)):
                     await self.give_up(item, GIVEN_UP)

@@ -152,8 +152,8 @@ def _opened(services: Services, name: BodyName, sealed: bytes) -> dict[str, Any]
         plain = services.state.sealer.unseal(name.request_id, sealed)
     except Internal:
         raise NotFound(
-            "The bodies of this request cannot be opened: they were kept under an earlier key of"
-            " secrets. Bodies are not sealed anew when the key is exchanged.",
+            "The bodies of this request cannot be opened: they were sealed with an earlier key "
+            "of secrets. Bodies are not sealed again when the key is exchanged.",
             param="requestId",
         ) from None
     document: dict[str, Any] = orjson.loads(plain)

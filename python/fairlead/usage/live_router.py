@@ -123,7 +123,7 @@ class SetLimits(View):
 class Remaining(View):
     """The part of those limits that is left now; null where one is not set."""
 
-    slots: int | None = Field(description="Requests that may begin beside those in flight.")
+    slots: int | None = Field(description="Requests that may start in addition to those in flight.")
     requests: int | None = Field(description="In this minute.")
     tokens: int | None = Field(description="In this minute.")
 
@@ -136,7 +136,7 @@ class LearnedLimit(View):
     limit: int
     remaining: int = Field(description="By now: it grows evenly until it is full.")
     per_minute: int | None = Field(description="The refill in a minute.")
-    full_at: Time = Field(description="When it is full again, and forgotten.")
+    full_at: Time = Field(description="When it is full again, and no longer enforced.")
 
 
 class ConnectionLimits(View):

@@ -147,7 +147,7 @@ class ComboMetrics(Figures):
     strategies: list[str]
     targets: list[TargetFigures]
     shadows: list[TargetFigures] = Field(
-        description="Models that were asked beside; their figures are in no other of the combo."
+        description="Models that were called for comparison; no other figure of the combo includes them."
     )
 
 

@@ -180,7 +180,7 @@ class SharedLog:
         if common is None:
             log.error(
                 "the log of usage is not the one that usage.duckdb followed",
-                advice="stop this node, move its usage.duckdb away and start it: it is made anew from the log",
+                advice="stop this node, move its usage.duckdb away and start it: it is made again from the log",
             )
             raise LogDiverged
         log.warning("the log of usage has lost its end", from_=common, until=place.position)

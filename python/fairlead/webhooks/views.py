@@ -85,7 +85,7 @@ class DeliveryView(Wire):
     finished_at: Time | None
     attempts: list[AttemptView]
     body: str | None = Field(
-        description="As it was sent; only where `deliveryId` asks for one delivery."
+        description="The body as it was sent; only if `deliveryId` names one delivery."
     )
 
 

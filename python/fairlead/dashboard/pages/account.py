@@ -68,8 +68,8 @@ async def ask_withdraw(visit: Visit, typed: FormFields) -> Question:
     """Names the client whose approval goes."""
     grants = (await visit.api.get("/api/auth/grants"))["grants"]
     name = next((each["clientName"] for each in grants if each["id"] == typed.get("id")), "it")
-    goes = [f"What you allowed {name}: its tokens end at once.", "It may ask you again."]
-    return Question(f"Take back what {name} may do?", goes, "Remove", f"/dashboard{PLACE}")
+    goes = [f"What you allowed {name}: its tokens end at once.", "It can request approval again."]
+    return Question(f"Revoke what {name} may do?", goes, "Remove", f"/dashboard{PLACE}")
 
 
 async def withdraw(visit: Visit, typed: FormFields) -> str:
@@ -94,7 +94,7 @@ async def ask_revoke(visit: Visit, typed: FormFields) -> Question:
     """Names the token that goes."""
     tokens = await read_all(visit.api, "/api/me/tokens", "items")
     name = next((each["name"] for each in tokens if each["id"] == typed.get("id")), "")
-    goes = [f"The token {name}: whoever uses it is refused at once, for good."]
+    goes = [f"The token {name}: requests with it will be refused at once. You cannot undo this."]
     return Question(f"Revoke the token {name}?", goes, "Revoke it", f"/dashboard{PLACE}")
 
 
@@ -184,7 +184,7 @@ PAGES = (
         actions={
             "end": Action(end, "The session has ended."),
             "end-others": Action(end_others, "All other sessions have ended.", ask_end_others),
-            "withdraw": Action(withdraw, "The approval was taken back.", ask_withdraw),
+            "withdraw": Action(withdraw, "The approval was revoked.", ask_withdraw),
             "make": Action(make, "The token was made."),
             "revoke": Action(revoke, "The token was revoked.", ask_revoke),
         },

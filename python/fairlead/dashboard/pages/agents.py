@@ -16,7 +16,7 @@ PLACE: Final = "/agent-skills"
 
 async def _groups(api: Api) -> tuple[Group, ...]:
     keys = await read_all(api, "/api/keys", "keys")
-    options = (("", "none: as the gateway itself"), *((each["id"], each["name"]) for each in keys))
+    options = (("", "none: as the gateway"), *((each["id"], each["name"]) for each in keys))
     return (
         Group(
             "Agent",
@@ -33,7 +33,7 @@ async def _groups(api: Api) -> tuple[Group, ...]:
                     "That key's limits, cost and log.",
                     options=options,
                 ),
-                Field("description", "What it is for", "prose", is_required=True),
+                Field("description", "Description", "prose", is_required=True),
                 Field(
                     "prompt",
                     "Prompt",

@@ -34,7 +34,7 @@ SCHEDULE: Final = (
 REASONS: Final = {
     "manual": "made by hand",
     "scheduled": "by schedule",
-    "pre-restore": "before another was put back",
+    "pre-restore": "before a restore",
 }
 
 
@@ -72,7 +72,7 @@ async def ask_restore(visit: Visit, typed: FormFields) -> Question:
         "The current state is stored as a backup first, so that you can undo this.",
         "You may have to sign in again.",
     ]
-    return Question("Put this backup back?", goes, "Put it back", f"/dashboard{PLACE}")
+    return Question("Restore this backup?", goes, "Put it back", f"/dashboard{PLACE}")
 
 
 async def restore(visit: Visit, typed: FormFields) -> str:
@@ -125,7 +125,9 @@ PAGES = (
         actions={
             "make": Action(make, "The backup was made."),
             "restore": Action(
-                restore, "The backup is back; what was before it is the newest one.", ask_restore
+                restore,
+                "The backup was restored; the state before it is the newest backup.",
+                ask_restore,
             ),
             "delete": Action(delete, "The backup was deleted.", ask_delete),
             "schedule": Action(change_schedule, "The schedule is in force."),

@@ -265,13 +265,13 @@ PAGES = (
         "batches/new",
         "New batch",
         show_new,
-        actions={"create": Action(create, "The batch has begun.")},
+        actions={"create": Action(create, "The batch has started.")},
     ),
     Page(
         "batches/new-file",
         "New file",
         show_new_file,
-        actions={"upload": Action(upload, "The file is there.")},
+        actions={"upload": Action(upload, "The file was uploaded.")},
     ),
     Page(
         "batches/{batch_id}",

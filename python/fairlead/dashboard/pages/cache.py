@@ -15,14 +15,14 @@ PLACE: Final = "/cache"
 SHOWN: Final = 50
 MISSES_SHOWN: Final = 20
 CAUSES: Final = {
-    "distance": "they ask the same, and are too far apart for the threshold",
+    "distance": "same question, but the similarity is below the threshold",
     "language": "another language",
     "number": "another number",
     "quote": "another quoted text",
     "code": "other code",
     "negation": "one says not",
     "word": "another word",
-    "order": "another order of words, or a where the other says the",
+    "order": "different order of words, or `a` instead of `the`",
 }
 FILTERS: Final = ("model", "provider", "keyId")
 
@@ -83,10 +83,10 @@ async def ask_forget_misses(visit: Visit, _typed: FormFields) -> Question:
     misses = await visit.api.get("/api/cache/near-misses", limit=1)
     goes = [
         f"The texts of {misses['total']:,} questions that were nearly answered.",
-        "Kept answers stay.",
+        "Cached answers are not deleted.",
     ]
     return Question(
-        "Forget the questions that were nearly answered?",
+        "Delete the near misses?",
         goes,
         "Forget them",
         f"/dashboard{PLACE}",
@@ -103,10 +103,10 @@ async def ask_clear(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes."""
     cache = (await visit.api.get("/api/cache"))["semanticCache"]
     goes = [
-        f"{cache['totalEntries']:,} kept answers, in memory and on disk.",
-        "Equal requests are asked of providers again, and cost again.",
+        f"{cache['totalEntries']:,} cached answers, in memory and on disk.",
+        "Equal requests go to providers again, and cost again.",
     ]
-    return Question("Forget every kept answer?", goes, "Forget them", f"/dashboard{PLACE}")
+    return Question("Delete every cached answer?", goes, "Forget them", f"/dashboard{PLACE}")
 
 
 async def ask_forget_chosen(visit: Visit, typed: FormFields) -> Question:
@@ -121,11 +121,11 @@ async def ask_forget_chosen(visit: Visit, typed: FormFields) -> Question:
         "keyId": f"of the key {names.key(chosen.get('keyId'))}",
     }
     goes = [
-        f"{found['pagination']['total']:,} kept answers {', '.join(words[name] for name in chosen)}.",
-        "Equal requests are asked of providers again, and cost again.",
+        f"{found['pagination']['total']:,} cached answers {', '.join(words[name] for name in chosen)}.",
+        "Equal requests go to providers again, and cost again.",
     ]
     back = f"/dashboard{PLACE}?{urlencode(chosen)}"
-    return Question("Forget the answers that match?", goes, "Forget them", back)
+    return Question("Delete the matching answers?", goes, "Forget them", back)
 
 
 async def forget_chosen(visit: Visit, typed: FormFields) -> str:
@@ -157,13 +157,13 @@ PAGES = (
         rank=3,
         icon="cache",
         actions={
-            "forget": Action(forget, "The answer is forgotten."),
+            "forget": Action(forget, "The answer was deleted."),
             "forget_chosen": Action(
-                forget_chosen, "The answers that match are forgotten.", ask_forget_chosen
+                forget_chosen, "The matching answers were deleted.", ask_forget_chosen
             ),
             "forget_misses": Action(
                 forget_misses,
-                "The questions that were nearly answered are forgotten.",
+                "The near misses were deleted.",
                 ask_forget_misses,
             ),
             "clear": Action(clear, "The cache is empty.", ask_clear),

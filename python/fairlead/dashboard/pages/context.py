@@ -138,8 +138,8 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a pipeline."""
     record = await _record(visit)
     goes = [
-        f"The pipeline {record['name']}: callers who name it are refused at once.",
-        f"What it is for: {len(record['combos'])} routing combos are without it.",
+        f"The pipeline {record['name']}: requests that name it will be refused at once.",
+        f"Used for: {len(record['combos'])} routing combos are without it.",
     ]
     place = f"/dashboard{PLACE}/pipelines/{record['id']}"
     return Question(f"Delete the pipeline {record['name']}?", goes, "Delete it", place)
@@ -204,7 +204,7 @@ def _preview_group(own: dict[str, Any]) -> Group:
                 "text",
                 "A text, messages or a whole body as JSON",
                 "prose",
-                "Nothing is sent anywhere, and nothing is kept.",
+                "Nothing is sent anywhere or stored.",
             ),
         ),
         is_open=True,
@@ -263,7 +263,7 @@ def _pipeline(combos: list[dict[str, Any]]) -> tuple[Group, ...]:
             (
                 Field(
                     "combos",
-                    "Routing combos whose conversations it makes shorter",
+                    "Routing combos whose conversations it shortens",
                     "choices",
                     options=tuple((each["id"], each["name"]) for each in combos),
                 ),
@@ -302,7 +302,7 @@ def _settings(own: dict[str, Any]) -> tuple[Group, ...]:
                     "automaticTokens",
                     "From a size on",
                     "whole",
-                    "0: no conversation is treated apart.",
+                    "0: no special treatment.",
                     "tokens",
                     is_required=True,
                 ),
@@ -346,7 +346,7 @@ PAGES = (
         "context/pipelines/new",
         "New pipeline",
         show_new,
-        actions={"create": Action(create, "The pipeline was made: callers may name it.")},
+        actions={"create": Action(create, "The pipeline was created: callers can name it.")},
     ),
     Page(
         "context/pipelines/{pipeline_id}",

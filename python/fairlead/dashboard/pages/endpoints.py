@@ -52,12 +52,12 @@ _MORE: Final = (
                 "customHeaders",
                 "Headers of every call",
                 "pairs",
-                "One `name = value` in a line. *** stands for a value that is kept.",
+                "One `name = value` per line. *** keeps the stored value.",
             ),
         ),
     ),
     Group(
-        "How long it may take",
+        "Timeouts",
         tuple(
             Field(f"timeouts.{name}", label, "whole", hint, "ms")
             for name, label, hint in (

@@ -204,7 +204,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     goes = [
         f"The group {group['name']}, its limits and its rules.",
         f"The membership of {group['memberCount']} people.",
-        f"Its {group['keyCount']} keys stay, and are moved to where the form says.",
+        f"Its {group['keyCount']} keys are kept, and moved to the group in the form.",
         "Its usage stays in the log.",
     ]
     place = f"/dashboard{PLACE}/{group['id']}"

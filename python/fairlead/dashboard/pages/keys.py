@@ -119,7 +119,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a key."""
     key = await visit.api.get(f"/api/keys/{visit.params['key_id']}")
     goes = [
-        f"The key {key['name']} ({key['keyPreview']}): whoever uses it is refused at once, for good.",
+        f"The key {key['name']} ({key['keyPreview']}): requests with it will be refused at once. You cannot undo this.",
         "Its webhooks of the generative service.",
         "Its usage stays in the log, under a deleted key.",
     ]
@@ -131,7 +131,7 @@ async def ask_regenerate(visit: Visit, _typed: FormFields) -> Question:
     """Names what a new text changes."""
     key = await visit.api.get(f"/api/keys/{visit.params['key_id']}")
     goes = [
-        f"The text {key['keyPreview']}: whoever uses it is refused at once, for good.",
+        f"The text {key['keyPreview']}: requests with it will be refused at once. You cannot undo this.",
         "A new one is shown once. Rules, limits and usage of the key stay.",
     ]
     place = f"/dashboard{PLACE}/{key['id']}"

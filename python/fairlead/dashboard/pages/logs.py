@@ -233,13 +233,13 @@ def _strategy(row: dict[str, Any]) -> str:
 def _why(row: dict[str, Any]) -> str:
     """Why these targets, and in this order."""
     if row["cache"] in HITS and not row["attempts"]:
-        return "The answer was at hand in the response cache: no provider was asked."
+        return "The answer came from the response cache: no provider was called."
     if row["combo"]:
         return f"The combo {row['combo']} put its targets in order by {_strategy(row)}."
     if row["strategy"] and row["strategy"] != "single":
         return f"The targets were put in order by {_strategy(row)}."
     if row["provider"]:
-        return "The beginning of the model's name says whose it is; its connections go by priority."
+        return "The prefix of the model's name selects the provider; its connections are used by priority."
     return "No provider was chosen."
 
 
@@ -256,7 +256,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
     """Names and values, those that there are."""
     request_facts = (
         ("Key", names.key(row["keyId"])),
-        ("Model asked for", row["model"]),
+        ("Requested model", row["model"]),
         ("Combo", row["combo"] and f"{row['combo']} ({row['strategy']})"),
         ("Session tag", row["sessionTag"]),
         ("Session", row["sessionId"]),

@@ -26,7 +26,12 @@ GROUPS: Final = (
                 options=(("starttls", "STARTTLS"), ("tls", "TLS from the start"), ("none", "none")),
             ),
             Field("username", "User name", most=255, hint="Empty: no login."),
-            Field("password", "Password", "secret", "Sealed. Empty keeps the one that is there."),
+            Field(
+                "password",
+                "Password",
+                "secret",
+                "Stored sealed. Leave it empty to keep the current one.",
+            ),
         ),
         is_open=True,
     ),
@@ -70,8 +75,8 @@ async def change(visit: Visit, typed: FormFields) -> str:
     if typed.pop(SEEN, "") != fingerprint(server):
         raise Refused(
             409,
-            "Somebody has changed the mail server in the meantime. What you typed is still here: save "
-            "again to put it over theirs.",
+            "Somebody has changed the mail server in the meantime. What you typed is still "
+            "here: save again to overwrite their change.",
         )
     values = read_values(_FIELDS, typed)
     is_kept = not values.get("password") and server is not None and server["password"] is not None
@@ -93,7 +98,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     mail = await visit.api.get(ROUTE)
     server = mail["server"]
     if server is None:
-        raise Refused(404, "There is no mail server: somebody has taken it back.")
+        raise Refused(404, "There is no mail server: somebody has removed it.")
     goes = [
         f"The server {server['host']} and its password.",
         f"{mail['queue']['pending']:,} mails that wait: they are given up.",
@@ -116,7 +121,7 @@ PAGES = (
         actions={
             "change": Action(change, "The mail server was saved."),
             "test": Action(test, "A test mail was sent."),
-            "delete": Action(delete, "The mail server was taken back.", ask_delete),
+            "delete": Action(delete, "The mail server was removed.", ask_delete),
         },
     ),
 )

@@ -29,7 +29,7 @@ ALIAS: Final = (
             ),
         ),
         is_open=True,
-        hint="One that is there already is pointed elsewhere.",
+        hint="An existing alias gets the new target.",
     ),
 )
 
@@ -184,7 +184,7 @@ PAGES = (
         "Aliases and mappings",
         show_names,
         actions={
-            "alias": Action(put_alias, "The alias can be asked for."),
+            "alias": Action(put_alias, "The alias can be used."),
             "drop_alias": Action(
                 drop_alias, "The alias was deleted.", ask_drop_alias, undo_drop_alias
             ),

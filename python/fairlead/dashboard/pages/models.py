@@ -85,7 +85,7 @@ PRICE: Final = (
             ),
         ),
         is_open=True,
-        hint="USD. Empty: none. In force for new calls; settled ones keep their cost.",
+        hint="USD. Empty: none. Applies to new calls; settled ones keep their cost.",
     ),
 )
 SETTINGS: Final = (
@@ -95,13 +95,13 @@ SETTINGS: Final = (
             Field("modelName", "Shown as", most=200),
             Field("isHidden", "RemainingLimit out of lists", "switch", "It can still be called."),
             Field(
-                "contextWindowOverride", "Window", "whole", "Empty: as its provider says.", "tokens"
+                "contextWindowOverride", "Window", "whole", "Empty: the provider's value.", "tokens"
             ),
             Field(
                 "maxOutputTokenOverride",
                 "Output at most",
                 "whole",
-                "Whatever a request asks for. Empty: no cap.",
+                "Applies to every request. Empty: no cap.",
                 "tokens",
             ),
         ),
@@ -202,7 +202,7 @@ async def ask_unset_price(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a price that was set."""
     goes = [
         f"The price that was set for {visit.query.get('id', '')}.",
-        "New calls cost what is known otherwise; settled ones keep their cost.",
+        "New calls use the catalogue's price; settled ones keep their cost.",
     ]
     return Question("Remove the price?", goes, "Remove", f"/dashboard{_place(visit)}")
 
@@ -242,7 +242,7 @@ async def set_settings(visit: Visit, typed: FormFields) -> str:
 async def ask_forget(visit: Visit, _typed: FormFields) -> Question:
     """Names what is deleted with the overrides of a model."""
     goes = [
-        f"The overrides for {visit.query.get('id', '')}; it is as its provider says again.",
+        f"The overrides for {visit.query.get('id', '')}; the provider's values apply again.",
         "A model that was added here is in no list any more.",
     ]
     return Question("Delete the overrides?", goes, "Forget it", f"/dashboard{_place(visit)}")
@@ -339,7 +339,7 @@ PAGES = (
         actions={
             "price": Action(set_price, "The price was set: new calls cost it."),
             "unset": Action(
-                unset_price, "The price was taken back.", ask_unset_price, undo_unset_price
+                unset_price, "The price was removed.", ask_unset_price, undo_unset_price
             ),
             "settings": Action(set_settings, "It was saved."),
             "forget": Action(forget, "The overrides were deleted.", ask_forget),

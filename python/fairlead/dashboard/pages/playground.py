@@ -49,10 +49,10 @@ MODELS: Final = (
     Field("dialect", "Dialect", "choice", options=tuple(DIALECT_NAMES.items())),
 )
 SETTINGS: Final = (
-    Field("system", "Instructions", "prose", "Who the model is to be."),
+    Field("system", "Instructions", "prose", "The role of the model."),
     Field("maxTokens", "At most", "whole", "Empty: as the model has it.", "tokens"),
     Field("temperature", "Temperature", "decimal", "0 to 2. Empty: as the model has it."),
-    Field("stream", "Streamed", "switch", "Words are shown as they come."),
+    Field("stream", "Streamed", "switch", "Text is shown while it arrives."),
 )
 PROMPT: Final = (Field("prompt", "Prompt", "prose", is_required=True),)
 FIELDS: Final = (*MODELS, *SETTINGS, *PROMPT)
@@ -219,6 +219,6 @@ PAGES = (
         group="Build",
         rank=1,
         icon="playground",
-        actions={"ask": Action(ask, "The model was asked.")},
+        actions={"ask": Action(ask, "The model was called.")},
     ),
 )

@@ -50,8 +50,8 @@ _OTHER_CREDENTIALS: Final = (
 _STEERING: Final = (
     Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
     Field("isActive", "Active", "switch", "Inactive connections get no requests."),
-    Field("defaultModel", "Default model", hint="For tests, and where none is named."),
-    Field("weight", "Weight", "whole", "Its share, where calls go by weights."),
+    Field("defaultModel", "Default model", hint="For tests, and for requests without a model."),
+    Field("weight", "Weight", "whole", "Its share, if calls are shared by weight."),
 )
 _LIMITS: Final = (
     Field("maxConcurrent", "Requests at once", "whole", "Empty: no limit."),
@@ -86,7 +86,7 @@ CHANGE: Final = (
         (
             Field("name", "Name", most=200, is_required=True),
             Field("displayName", "Shown as", most=200),
-            Field("apiKey", "A new API key", "secret", "Empty keeps the one that is there."),
+            Field("apiKey", "A new API key", "secret", "Leave it empty to keep the current one."),
         ),
         is_open=True,
     ),
@@ -103,7 +103,7 @@ USAGE_KEY: Final = (
                 "usageKey",
                 "Administrator's key",
                 "secret",
-                "Sent to the provider's usage route only. Empty forgets the one that is there.",
+                "Sent to the provider's usage route only. Leave it empty to delete the current one.",
             ),
         ),
     ),
@@ -407,7 +407,7 @@ PAGES = (
         show_new,
         actions={
             "create": Action(create, "The connection was checked and stored."),
-            "sign_in": Action(sign_in_anew, "The sign-in was begun."),
+            "sign_in": Action(sign_in_anew, "The sign-in was started."),
         },
     ),
     Page(
@@ -417,9 +417,9 @@ PAGES = (
         actions={
             "change": Action(change, "The connection was saved."),
             "test": Action(test, "It was tested: the finding is below."),
-            "usage": Action(ask_usage, "The provider was asked: what it tells is below."),
+            "usage": Action(ask_usage, "The provider's figures were read; they are below."),
             "usage_key": Action(set_usage_key, "The key for its usage was saved."),
-            "sign_in": Action(sign_in, "The sign-in was begun."),
+            "sign_in": Action(sign_in, "The sign-in was started."),
             "delete": Action(delete, "The connection was deleted.", ask_delete),
         },
     ),

@@ -268,7 +268,7 @@ PAGES = (
         "scraping/crawls/new",
         "New crawl",
         show_new_crawl,
-        actions={"crawl": Action(crawl, "The crawl has begun.")},
+        actions={"crawl": Action(crawl, "The crawl has started.")},
     ),
     Page(
         "scraping/crawls/{job_id}",

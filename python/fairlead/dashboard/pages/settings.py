@@ -11,7 +11,7 @@ from fairlead.dashboard.page import Action, FormFields, Page, View, Visit
 from fairlead.dashboard.record import REVISION, change_settings
 from fairlead.store.operator_settings import SECURITY_SETTINGS, OperatorSettings
 
-MANAGERS_SHOWN: Final = "Changed with the password of whoever does."
+MANAGERS_SHOWN: Final = "To change it, you need your password."
 PASSWORD: Final = "currentPassword"  # noqa: S105 - the name of a field
 # Groups by the beginning of a setting's name.
 TITLES: Final = {

@@ -51,7 +51,9 @@ async def ask_revoke(visit: Visit, typed: FormFields) -> Question:
     """Names the token that goes."""
     tokens = await read_all(visit.api, "/api/auth/tokens", "tokens")
     name = next((each["name"] for each in tokens if each["id"] == typed.get("id")), "")
-    goes = [f"The access token {name}: whoever uses it is refused at once, for good."]
+    goes = [
+        f"The access token {name}: requests with it will be refused at once. You cannot undo this."
+    ]
     return Question(f"Revoke the access token {name}?", goes, "Revoke it", f"/dashboard{PLACE}")
 
 

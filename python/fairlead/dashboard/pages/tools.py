@@ -17,7 +17,7 @@ ALIASES: Final = Field(
     "aliases",
     "Its names and the models they stand for",
     "pairs",
-    "One name = model or combo in a line. In place of those before.",
+    "One name = model or combo per line. Replaces the earlier ones.",
     example="gemini-3-pro = auto",
 )
 MITM: Final = (("antigravity", "Antigravity"), ("kiro", "Kiro AI"))
@@ -49,7 +49,7 @@ def _fields(models: list[str]) -> tuple[Field, ...]:
         ),
         Field("apiKey", "Key", "secret", "The model that the tool will request.", most=500),
         Field("baseUrl", "Address", most=2000, hint="Empty: the gateway's own."),
-        Field("migration", "Take out an older form of it", "switch"),
+        Field("migration", "Remove an older form of it", "switch"),
     )
 
 
@@ -217,7 +217,7 @@ def _mitm_path(visit: Visit) -> str:
 
 _ACTIONS: Final = {
     "preview": Action(preview, "Nothing was written."),
-    "apply": Action(apply, "The tool points here; what was there can be put back."),
+    "apply": Action(apply, "The tool points here; you can restore the previous files."),
     "restore": Action(restore, "The files are as they were.", ask_restore),
 }
 PAGES = (

@@ -49,7 +49,7 @@ STATES: Final = {"enabled": "good", "disabled": "", "disabled_due_to_failed_deli
 
 async def _groups(api: Api) -> tuple[Group, ...]:
     events = (await api.get("/api/webhooks/events"))["events"]
-    options = ((EVERY, "every event, those of later versions too"),)
+    options = ((EVERY, "every event, including those of later versions"),)
     options += tuple((each["name"], each["name"]) for each in events)
     return (
         Group(
@@ -236,7 +236,7 @@ PAGES = (
         show_webhook,
         actions={
             "change": Action(change, "The webhook was saved."),
-            "test": Action(test, "A test was sent: the newest delivery says how it went."),
+            "test": Action(test, "A test was sent: the newest delivery shows the result."),
             "redeliver": Action(redeliver, "It is on its way again."),
             "replay": Action(replay, "They are on their way again."),
             "delete": Action(delete, "The webhook was deleted.", ask_delete),

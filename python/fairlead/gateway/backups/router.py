@@ -90,7 +90,7 @@ async def create(services: ServicesDep) -> CreatedBackup:
     return CreatedBackup.model_construct(**dict(_view(backup)), created=True)
 
 
-@router.post("", summary="Put a backup back")
+@router.post("", summary="Restore a backup")
 async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) -> Restored:
     """Replaces all of the state, including users, sessions and keys."""
     keeper = keeper_of(services)

@@ -34,7 +34,7 @@ class UploadView(NamedWire):
 
     id: str
     size: int | None
-    received: int | None = Field(description="Bytes that are there: the next part begins here.")
+    received: int | None = Field(description="Received bytes: the position of the next part.")
     part_max_bytes: int = Field(description="The most that one part may have.")
     state: Work
     counts: dict[str, int] | None = Field(description="Rows and files that the export has.")
@@ -42,7 +42,7 @@ class UploadView(NamedWire):
     error: str | None = Field(description="Why it is refused.")
 
 
-@router.post("", status_code=201, summary="Begin to upload an export")
+@router.post("", status_code=201, summary="Start to upload an export")
 async def begin(body: NewUpload, services: ServicesDep) -> UploadView:
     """An export may be as large as the setting `backupUploadMb` says. Parts are added one after the other."""
     upload = await uploads_of(services).begin(body.size)
@@ -77,14 +77,14 @@ async def add(
     return _view(upload_id, *await uploads.progress(upload_id))
 
 
-@router.delete("/{upload_id}", summary="Forget an upload")
+@router.delete("/{upload_id}", summary="Delete an upload")
 async def delete(upload_id: str, services: ServicesDep) -> Success:
     """An upload without new parts is deleted after a day."""
     await uploads_of(services).delete(upload_id)
     return Success()
 
 
-@router.post("/{upload_id}/restore", status_code=202, summary="Put an uploaded export back")
+@router.post("/{upload_id}/restore", status_code=202, summary="Restore an uploaded export")
 async def restore(
     upload_id: str, services: ServicesDep, body: StartRestore | None = None
 ) -> UploadView:

@@ -33,7 +33,7 @@ async def near_misses(services: ServicesDep, limit: Limit = 50, offset: Offset =
     )
 
 
-@router.delete("", summary="Forget the questions that were nearly answered")
+@router.delete("", summary="Delete the near misses")
 async def forget(services: ServicesDep) -> CacheRemoved:
     """Cached answers are not deleted."""
     replies = await services.command("cache.clear_near_misses", {})

@@ -95,7 +95,7 @@ async def reasoning(
     )
 
 
-@router.delete("", summary="Forget kept reasoning")
+@router.delete("", summary="Delete stored reasoning")
 async def forget(
     services: ServicesDep, tool_call_id: ToolCallId = None, provider: Provider = None
 ) -> CacheRemoved:

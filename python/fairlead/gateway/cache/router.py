@@ -39,7 +39,7 @@ Named = Annotated[str | None, Query(min_length=1, max_length=300)]
 Signature = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")]
 StaleMs = Annotated[
     int | None,
-    Query(alias="staleMs", ge=0, le=2**53, description="Kept at least so many milliseconds ago."),
+    Query(alias="staleMs", ge=0, le=2**53, description="Minimum age in milliseconds."),
 ]
 KeyId = Annotated[str | None, Query(alias="keyId", min_length=1, max_length=100)]
 
@@ -96,7 +96,7 @@ async def entries(
     )
 
 
-@router.delete("/entries", summary="Forget the kept answers that fit")
+@router.delete("/entries", summary="Delete the cached answers that match")
 async def forget(
     services: ServicesDep,
     model: Named = None,
@@ -119,7 +119,7 @@ async def thresholds(services: ServicesDep) -> PartitionThresholds:
     return thresholds_view(await services.command("thresholds.list", {}), settings)
 
 
-@router.delete("/thresholds", summary="Forget what one partition, or all, have learnt")
+@router.delete("/thresholds", summary="Delete the learnt threshold of one partition, or of all")
 async def forget_thresholds(services: ServicesDep, partition: Signature = None) -> CacheRemoved:
     """After that `vectorCacheThreshold` applies again."""
     wanted = {} if partition is None else {"partition": partition}

@@ -32,7 +32,8 @@ def expand(body: dict[str, Any], cached: CachedContent) -> None:
         for name in spellings:
             if body.get(name) is not None:
                 raise InvalidRequest(
-                    f"{name} must be left out beside cachedContent: it is stored there.", param=name
+                    f"{name} must be left out together with cachedContent: it is stored there.",
+                    param=name,
                 )
     for name in _NAMES:
         body.pop(name, None)

@@ -164,7 +164,7 @@ class Config(TimeLimits, NamedWire):
         description="context-relay: who writes the hand-over note; the next target if not set.",
     )
     max_messages_for_summary: Annotated[StrictInt, Field(ge=1, le=200)] | None = Field(
-        None, description="context-relay: the note is about so many messages; 30 if not set."
+        None, description="context-relay: the number of messages for the note; 30 if not set."
     )
     pack: (
         Literal[

@@ -72,9 +72,9 @@ class ResponseValidation(Wire):
     json_path_predicates: list[JsonPathPredicate] = Field(default=[], max_length=50)
     streams: Literal["hold", "pass"] = Field(
         "hold",
-        description="`hold`: a stream is held back, without a sign of life, until its text is known "
-        "to be so: its beginning where `minContentLength` and `requiredSubstrings` are all that is "
-        "asked, else the whole of it, up to 8 MiB. `pass`: streams are not judged.",
+        description="`hold`: a stream is held back, without comments, until its text has passed the "
+        "checks: its beginning if only `minContentLength` and `requiredSubstrings` are "
+        "set, else all of it, up to 8 MiB. `pass`: streams are not checked.",
     )
 
 

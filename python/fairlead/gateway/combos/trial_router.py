@@ -38,7 +38,7 @@ class Simulation(Wire):
         default={}, description="A chat completion; without one a short question."
     )
     api_key_id: Annotated[Text, Field(min_length=1, max_length=100)] | None = Field(
-        None, description="The key that would make it; without one nobody's rules hold."
+        None, description="The key that would make it; without one no key's rules apply."
     )
 
 

@@ -125,7 +125,7 @@ class RtkConfigChange(ChangeWire):
     filters: list[OwnFilters] | None = Field(None, max_length=OWN_FILTERS_MAX)
 
 
-@router.get("/api/settings/compression", summary="Which pipeline makes conversations shorter")
+@router.get("/api/settings/compression", summary="Show the pipeline that shortens conversations")
 async def read_compression(services: ServicesDep) -> CompressionSettings:
     """The pipelines for callers who name none."""
     return _compression(await services.state.read(read_operator_settings))

@@ -238,8 +238,8 @@ def _headers(status: str) -> dict[str, str]:
 
 
 _ROUTES: Final = (
-    ("POST", "/upload/v1beta/files", begin, "Begin to upload a file in pieces"),
-    ("POST", "/upload/v1/files", begin, "Begin to upload a file in pieces"),
+    ("POST", "/upload/v1beta/files", begin, "Start to upload a file in pieces"),
+    ("POST", "/upload/v1/files", begin, "Start to upload a file in pieces"),
     ("POST", "/upload/v1beta/sessions/{session}", piece, "Upload a piece of a file"),
     ("GET", "/v1beta/files", list_google_files, "The caller's files"),
     ("GET", "/v1beta/files/{file_id}", read_google_file, "One file"),

@@ -63,7 +63,7 @@ class Completion(BaseModel):
     )
 
 
-@router.post("", summary="Begin a file that is uploaded in parts")
+@router.post("", summary="Start a file that is uploaded in parts")
 async def create(fields: UploadFields, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """`bytes` is the size of the whole file. It is complete within an hour, or it expires."""
     created_at_ms = now_ms()

@@ -117,7 +117,7 @@ def chosen_parts(con: Connection, upload: PartedUpload, part_ids: Sequence[str])
     size = sum(part.bytes for part in parts)
     if size != upload.bytes:
         raise InvalidRequest(
-            f"The parts have {size} bytes, and the upload was begun for {upload.bytes}.",
+            f"The parts have {size} bytes, and the upload was started for {upload.bytes}.",
             param="part_ids",
         )
     return parts

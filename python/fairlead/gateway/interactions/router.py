@@ -98,7 +98,7 @@ _ONE = "/interactions/{interaction_id}"
 router = google_router(
     "interactions",
     (
-        ("POST", "/interactions", create, "interaction_create", "Begin an interaction"),
+        ("POST", "/interactions", create, "interaction_create", "Start an interaction"),
         ("GET", _ONE, read, "interaction_read", "One interaction"),
         ("POST", f"{_ONE}/cancel", cancel, "interaction_cancel", "Stop an interaction"),
         ("POST", f"{_ONE}:cancel", cancel, "interaction_cancel_short", "Stop an interaction"),

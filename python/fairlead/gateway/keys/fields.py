@@ -220,13 +220,13 @@ class KeyFields(Wire):
     cache_default_mode: Literal["legacy", "bypass"] = "legacy"
     compression_enabled: StrictBool = Field(
         True,
-        description="Whether what this key sends is made shorter as the operator has it; the header "
-        "`X-Gateway-Compression` goes before it.",
+        description="Whether the operator's pipeline shortens this key's conversations; the header "
+        "`X-Gateway-Compression` takes precedence.",
     )
     tool_service_mode: Literal["inherit", "default", "priority", "flex"] = Field(
         "inherit",
-        description="The service tier that its conversations are asked for in, whatever they say; "
-        "`inherit` leaves it to them. For providers of OpenAI's and Anthropic's dialects.",
+        description="The service tier of its conversations, whatever the request says; `inherit` "
+        "leaves it to the request. For providers of OpenAI's and Anthropic's dialects.",
     )
     disable_non_public_models: StrictBool = False
     allow_usage_command: StrictBool = False
@@ -268,13 +268,13 @@ class KeyFields(Wire):
     usage_alert_percents: AlertPercents = Field(
         [50, 80, 100],
         max_length=10,
-        description="At so many percent of each limit in USD the event `budget.reached` is raised, "
+        description="The percentages of each limit in USD at which the event `budget.reached` is sent, "
         "once in each window; empty: no alerts.",
     )
     group_id: GroupId | None = Field(
         None,
-        description="The group that it belongs to: what that one and the groups above it set holds "
-        "beside what the key sets.",
+        description="The group that it belongs to: the limits and rules of that group and the groups "
+        "above it apply in addition to the key's.",
     )
     tags: Tags = Field(
         [],

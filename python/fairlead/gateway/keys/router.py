@@ -189,7 +189,7 @@ async def regenerate(key_id: str, services: ServicesDep, caller: CallerDep) -> C
     return CreatedKey.model_construct(**dict(stored), key=text)
 
 
-@router.delete("/{key_id}", summary="Revoke an API key for good")
+@router.delete("/{key_id}", summary="Revoke an API key permanently")
 async def delete(key_id: str, services: ServicesDep, caller: CallerDep) -> Success:
     """Deletes the key; it is refused everywhere when this returns."""
 

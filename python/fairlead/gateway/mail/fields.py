@@ -80,7 +80,7 @@ def check_login(server: MailServer) -> None:
         )
     if server.username is not None and server.tls == "none" and not is_loopback(server.host):
         raise InvalidRequest(
-            "tls must be `starttls` or `tls` where there is a password: it would be sent without TLS.",
+            "tls must be `starttls` or `tls` with a password: it would be sent without TLS.",
             param="tls",
         )
 

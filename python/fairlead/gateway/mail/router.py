@@ -54,7 +54,7 @@ async def delete(services: ServicesDep) -> MailView:
 
     def drop(con: Connection) -> MailView:
         drop_server(con)
-        end_pending(con, "the mail server was taken back", now_ms())
+        end_pending(con, "the mail server was removed", now_ms())
         _emit_update(con)
         return _view(con, services.state.sealer)
 

@@ -39,7 +39,7 @@ class ModelSettings(Wire):
         None, description="Left out of lists; it can still be called."
     )
     max_output_token_override: Tokens | None = Field(
-        None, description="The most output tokens that are asked of it, whatever a request says."
+        None, description="The maximum of output tokens, whatever a request says."
     )
     context_window_override: Tokens | None = Field(
         None, description="In place of what the provider or the catalogue says."
@@ -52,8 +52,8 @@ class ModelSettings(Wire):
     supported_endpoints: Annotated[list[Endpoint], Field(min_length=1, max_length=10)] | None = (
         Field(
             None,
-            description="The calls that the model takes; others are refused before its provider is asked. "
-            "Without `type` they say what it is for.",
+            description="The calls that the model accepts; others are refused before its provider is "
+            "called. Without `type` they also set what it is for.",
         )
     )
     supports_vision: StrictBool | None = Field(
@@ -76,7 +76,7 @@ class NewModel(ModelFields):
     """The body that registers a custom model, after asking its provider."""
 
     connection_id: Text | None = Field(
-        None, description="The connection that is asked; else the provider's most preferred one."
+        None, description="The connection to test; by default the provider's most preferred one."
     )
     strict: StrictBool = Field(True, description="Refuse a model that the provider does not list.")
 

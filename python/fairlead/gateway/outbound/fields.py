@@ -82,7 +82,7 @@ class ProxyFields(Wire):
         elif self.host is None or self.port is None:
             raise PydanticCustomError("proxy", "must have a host and a port")
         if self.password is not None and self.username is None:
-            raise PydanticCustomError("login", "must have a username beside the password")
+            raise PydanticCustomError("login", "must have a username with the password")
         return self
 
 

@@ -105,7 +105,7 @@ async def take_back(
     again when this is answered.
     """
     if model is not None and provider is None:
-        raise InvalidRequest("model needs provider beside it.", param="provider")
+        raise InvalidRequest("model also needs provider.", param="provider")
 
     def delete_rows(con: Connection) -> int:
         named = None if provider is None else _id_of(con, provider, read_overrides(con))

@@ -125,11 +125,11 @@ def _question(con: Database, sealer: Sealer, connection_id: str) -> _Question:
     provider = find_provider(con, connection.provider)
     if section is None or not isinstance(provider, CatalogueProvider):
         raise InvalidRequest(
-            "This connection's provider documents no route that tells its usage.", param="id"
+            "This connection's provider has no documented usage route.", param="id"
         )
     if needs_own_key(section) and known.key_sealed is None:
         raise InvalidRequest(
-            f"{provider.name} tells usage to an administrator's key only: set one with "
+            f"{provider.name} reports usage only with an administrator's key: set one with "
             f"PUT /api/providers/{connection_id}/usage.",
             param="usageKey",
         )

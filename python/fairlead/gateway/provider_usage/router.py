@@ -49,7 +49,7 @@ class UsageKeyChange(Wire):
     """The key that the provider's usage route asks for, an administrator's. It is sent there only."""
 
     usage_key: UsageKey | None = Field(
-        description="Sealed at rest, never shown again; null forgets it."
+        description="Stored sealed, never shown again; null deletes it."
     )
 
 
@@ -80,7 +80,7 @@ async def ask(connection_id: str, services: ServicesDep) -> ConnectionProviderUs
     return await _shown(services, connection_id)
 
 
-@router.put("", summary="Set the key that the provider's usage route asks for")
+@router.put("", summary="Set the key for the provider's usage route")
 async def change_key(
     connection_id: str, body: UsageKeyChange, services: ServicesDep
 ) -> ConnectionProviderUsage:

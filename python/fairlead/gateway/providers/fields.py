@@ -77,8 +77,7 @@ class ProviderSpecific(Wire):
     )
     learn_limits: bool | None = Field(
         None,
-        description="`false`: rates that the provider tells in its headers are no limits of this "
-        "connection.",
+        description="`false`: rates in the provider's headers are not enforced for this connection.",
     )
     reasoning_replay: bool | None = Field(
         None,

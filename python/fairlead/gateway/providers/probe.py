@@ -186,7 +186,7 @@ def _diagnose(status: int) -> tuple[Diagnosis, str]:
     if status in {401, 403}:
         return "auth", f"The provider refused the credential with {status}."
     if status == 402:
-        return "credits_exhausted", "The provider asks for payment (402)."
+        return "credits_exhausted", "The provider requires payment (402)."
     if status == 429:
         return "rate_limited", "The provider's rate limit is reached (429)."
     if status in {404, 405}:

@@ -39,7 +39,7 @@ class Breaker(Wire):
     open_after: Count = Field(12, description="Failures in a row that open the circuit.")
     reset_ms: Rest = Field(30_000, description="Time until one trial request is let through.")
     max_stretch: Annotated[StrictInt, Field(ge=1, le=64)] = Field(
-        4, description="The reset doubles with each opening up to so many times its length."
+        4, description="The reset doubles with each opening, up to this multiple of its length."
     )
 
 
@@ -80,8 +80,8 @@ class Quota(Wire):
     )
     learn_limits: StrictBool = Field(
         True,
-        description="Whether rates of requests and tokens that providers tell in their headers are "
-        "held to as limits, until they are full again.",
+        description="Whether rates of requests and tokens in providers' headers are enforced as "
+        "limits, until they are full again.",
     )
 
 

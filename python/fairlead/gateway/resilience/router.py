@@ -82,7 +82,7 @@ async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceV
     return _view(services, settings, connections, persisted)
 
 
-@router.post("/reset", summary="Forget failures: states, breakers and locked models")
+@router.post("/reset", summary="Reset failures: states, circuit breakers and model lockouts")
 async def reset(services: ServicesDep, body: Reset | None = None) -> Success:
     """Resets every connection, those of one provider, or a single one. Disabled connections stay disabled."""
     clear = Clear(provider=body.provider, connection=body.connection) if body else Clear()

@@ -118,7 +118,7 @@ class RequireLoginChange(RequireLogin):
     current_password: SecretStr | None = Field(None, max_length=PASSWORD_MAX_CHARS)
 
 
-@router.get("/require-login", summary="Whether management asks for a sign-in")
+@router.get("/require-login", summary="Show whether management requires a sign-in")
 async def read_require_login(services: ServicesDep) -> RequireLogin:
     """The setting `requireLogin` alone."""
     settings = await services.state.read(read_operator_settings)

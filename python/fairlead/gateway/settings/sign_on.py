@@ -59,7 +59,7 @@ def check_sign_on(before: OperatorSettings, sent: dict[str, Any], config: ServeF
         )
     if after.oidc_issuer is None and after.oidc_client_secret is not None:
         raise InvalidRequest(
-            "oidcClientSecret needs oidcIssuer and oidcClientId beside it.",
+            "oidcClientSecret also needs oidcIssuer and oidcClientId.",
             param="oidcClientSecret",
         )
     if after.oidc_local_auth_disabled and in_force(after, config).oidc_issuer is None:

@@ -58,7 +58,7 @@ async def _end(
     services: Services, provider: str, code: str | None, state: str | None, error: str | None
 ) -> ProviderConnection:
     if not state:
-        raise InvalidRequest("The address has no state: begin the sign-in anew.", param="state")
+        raise InvalidRequest("The address has no state: start the sign-in again.", param="state")
     if error or not code:
         # The sign-in has ended, so that nobody ends it otherwise.
         await take_flow(services, provider, state)

@@ -95,7 +95,7 @@ class Import(Target):
         if self.access_token is None and self.refresh_token is None:
             raise PydanticCustomError("tokens", "must have an accessToken or a refreshToken")
         if self.access_token is None and self.expires_in is not None:
-            raise PydanticCustomError("tokens", "must have an accessToken beside expiresIn")
+            raise PydanticCustomError("tokens", "must have an accessToken with expiresIn")
         return self
 
 

@@ -89,7 +89,7 @@ ENDED: Mapping[str, Literal["denied", "expired"]] = {
 }
 
 
-@router.post("/authorize", summary="Begin a sign-in at a provider in a browser")
+@router.post("/authorize", summary="Start a sign-in at a provider in a browser")
 async def authorize(
     provider: str, body: Authorize, request: Request, services: ServicesDep
 ) -> Authorization:
@@ -122,7 +122,7 @@ async def exchange(provider: str, body: Exchange, services: ServicesDep) -> Sign
     return SignedIn.model_construct(connection=await _shown(services, connection))
 
 
-@router.post("/device-code", summary="Begin a sign-in at a provider on another device")
+@router.post("/device-code", summary="Start a sign-in at a provider on another device")
 async def device_code(provider: str, body: Target, services: ServicesDep) -> DeviceAuthorization:
     sealer, state = services.state.sealer, _secret()
 
@@ -241,7 +241,7 @@ async def settings(provider: str, request: Request, services: ServicesDep) -> Si
     return await services.state.read(lambda con: _settings(con, services, provider, request))
 
 
-@router.put("/settings", summary="Set a client of one's own at a provider, or its addresses")
+@router.put("/settings", summary="Set a client at a provider, or its addresses")
 async def change_settings(
     provider: str, body: SectionChange, request: Request, services: ServicesDep
 ) -> SignInSettings:
@@ -261,7 +261,7 @@ async def change_settings(
     return await services.state.record(update)
 
 
-@router.delete("/settings", summary="Forget the client of one's own")
+@router.delete("/settings", summary="Delete the client at a provider")
 async def forget_settings(provider: str, request: Request, services: ServicesDep) -> SignInSettings:
     def delete_row(con: Connection) -> SignInSettings:
         found, before = section_of(con, services, provider)
@@ -343,7 +343,7 @@ def _read_back(body: Exchange) -> tuple[str, str]:
         )
     state = body.state or parameters.get("state")
     if state is None:
-        raise InvalidRequest("state is required beside a bare code.", param="state")
+        raise InvalidRequest("state is required with a bare code.", param="state")
     if not parameters.get("code"):
         raise InvalidRequest("code is not in this address.", param="code")
     return parameters["code"], state

@@ -52,10 +52,10 @@ REMIX_DEADLINE_S: Final = 58.0
 LIST_MAX: Final = 100
 
 
-@router.post("", summary="Begin a video from a prompt")
+@router.post("", summary="Start a video from a prompt")
 @router.post(
     "/generations",
-    summary="Begin a video from a prompt, by its other name",
+    summary="Start a video from a prompt, by its other name",
     operation_id="video_generations",
 )
 async def create(
@@ -114,7 +114,7 @@ class Remix(BaseModel):
     prompt: Annotated[StrictStr, Field(min_length=1, max_length=32_000)]
 
 
-@router.post("/{video_id}/remix", summary="Begin a video that changes another")
+@router.post("/{video_id}/remix", summary="Start a video that changes another")
 async def remix(video_id: str, body: Remix, services: ServicesDep, owner: OwnerDep) -> Response:
     """By the connection that made it, of its model and length, at their price."""
     source = await services.state.read(lambda con: find_video(con, video_id, owner))
@@ -132,7 +132,7 @@ async def remix(video_id: str, body: Remix, services: ServicesDep, owner: OwnerD
             )
     except TimeoutError:
         raise UpstreamTimeout(
-            f"The video was not begun within {REMIX_DEADLINE_S:g} s; it may be all the same."
+            f"The video was not started within {REMIX_DEADLINE_S:g} s; it may be all the same."
         ) from None
     except httpx.HTTPError:
         raise UpstreamRefused("The relay did not answer.") from None

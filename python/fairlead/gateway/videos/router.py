@@ -63,13 +63,13 @@ _MODEL = "/models/{model:path}"
 router = google_router(
     "video",
     (
-        ("POST", f"{_MODEL}:predictLongRunning", predict, "predict", "Begin a video"),
+        ("POST", f"{_MODEL}:predictLongRunning", predict, "predict", "Start a video"),
         (
             "GET",
             f"{_MODEL}/operations/{{operation_id}}",
             read,
             "video_operation",
-            "How far a video is",
+            "The progress of a video",
         ),
     ),
 )

@@ -109,8 +109,8 @@ class VideoRunner(Runner[Operation]):
             await self._fail(
                 operation,
                 UNKNOWN,
-                "The gateway stopped while a provider was asked for this video, so whether it was "
-                "begun is not known: ask for it again.",
+                "The gateway stopped during the call that starts this video, so it is not known "
+                "whether it was started: request it again.",
             )
         else:
             await self._follow(operation, operation.provider_operation)

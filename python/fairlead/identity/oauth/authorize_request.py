@@ -116,7 +116,7 @@ async def check_request(sent: Parameters, issuer: Issuer, find: FindClient) -> A
     if client is None:
         raise ClientMismatch(
             "Unknown client",
-            "This application is not registered here, or no longer. Go back to it and connect anew.",
+            "This application is not registered here, or no longer. Go back to it and connect again.",
         )
     if len(redirect_uris) != 1 or not is_same(client.redirect_uri, redirect_uris[0]):
         raise ClientMismatch(

@@ -49,7 +49,7 @@ _DECIDED: Final = frozenset({"user_code", "action"})
 _USUAL_SCOPE: Final = "write"
 
 
-@router.post("/oauth/device_authorization", summary="Begin a sign-in by device code (RFC 8628)")
+@router.post("/oauth/device_authorization", summary="Start a sign-in by device code (RFC 8628)")
 async def begin(request: Request, caller: CallerDep, room: OAuthDep) -> Response:
     """`device_code`, `user_code`, where a person enters it, and how often to ask for the token."""
     try:

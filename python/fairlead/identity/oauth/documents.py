@@ -166,7 +166,7 @@ def check_document(client_id: str, body: bytes) -> Document:
         raise NoClient("its document contains a secret, which is public thereby")
     method = document.get("token_endpoint_auth_method", "none")
     if method != "none":
-        raise NoClient("its document asks for a token_endpoint_auth_method other than none")
+        raise NoClient("its document has a token_endpoint_auth_method other than none")
     for name, wanted in (("grant_types", "authorization_code"), ("response_types", "code")):
         listed = document.get(name, [wanted])
         if not isinstance(listed, list) or wanted not in listed:

@@ -86,7 +86,7 @@ async def _device_token(form: Parameters, room: OAuthService) -> dict[str, Any]:
     if row is None:
         raise OAuthFault("invalid_grant", "the device_code is unknown or used")
     if row.expires_at_ms <= at_ms:
-        raise OAuthFault("expired_token", "nobody approved in time: begin again")
+        raise OAuthFault("expired_token", "nobody approved in time: start again")
     if row.is_approved is None:
         if room.poll_pace.is_early(row.hash, time.monotonic()):
             raise OAuthFault("slow_down", "wait five seconds longer between two requests")

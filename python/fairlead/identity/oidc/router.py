@@ -38,7 +38,7 @@ ParamText = Annotated[str | None, Query(max_length=4096)]
     "/login",
     status_code=302,
     response_class=RedirectResponse,
-    summary="Begin signing in at the identity provider",
+    summary="Start signing in at the identity provider",
 )
 async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
     """Sends the browser to the provider; 404 without one, 503 when it does not answer: a page for a browser, else

@@ -36,7 +36,7 @@ async def start(
     return await start_job(services, job, [Place(0, 0, url)], base)
 
 
-@router.get("/{job_id}", summary="An agent's steps and what came of them")
+@router.get("/{job_id}", summary="An agent's steps and its result")
 async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """`steps` as they are done; `result` when it has ended, also when it failed. `result.completed` is what
     the model says of the goal.

@@ -52,7 +52,7 @@ async def batch_progress(job_id: str, services: ServicesDep, owner: OwnerDep) ->
     return {"success": True, **job_view(job), "progress": progress_view(progress)}
 
 
-@router.post("/batch/cleanup", summary="Forget batches that ended long ago")
+@router.post("/batch/cleanup", summary="Delete batches that ended long ago")
 async def cleanup(services: ServicesDep, owner: OwnerDep, days: Days = 7) -> dict[str, Any]:
     """The caller's jobs that ended more than `days` days ago."""
     before_ms = now_ms() - days * 86_400_000

@@ -136,7 +136,7 @@ async def map_cache_stats(services: ServicesDep, owner: OwnerDep) -> dict[str, A
 
 
 @router.post(
-    "/map/cache/clear", summary="Forget maps: those of one address, or all of the caller's"
+    "/map/cache/clear", summary="Delete maps: those of one address, or all of the caller's"
 )
 async def clear_map_cache(
     services: ServicesDep, owner: OwnerDep, ask: Annotated[CacheRequest | None, Body()] = None

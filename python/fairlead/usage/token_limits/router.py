@@ -46,7 +46,7 @@ class NewTokenLimit(Wire):
     )
     token_limit: Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
     reset_interval: ResetInterval = "monthly"
-    reset_time: ClockTime = Field("00:00", description="Time of day at which it starts anew, UTC.")
+    reset_time: ClockTime = Field("00:00", description="Time of day of the reset, UTC.")
     enabled: StrictBool = True
 
 

@@ -219,7 +219,7 @@ def test_one_file_that_cannot_be_edited_leaves_all_as_they_are(
 ) -> None:
     (home / ".qwen").mkdir()
     (home / ".qwen/settings.json").write_bytes(b"{ not json")
-    with pytest.raises(ConfigurationFailed, match=r"settings\.json is left as it is"):
+    with pytest.raises(ConfigurationFailed, match=r"settings\.json was not changed"):
         configurator.apply(catalogue()["qwen"], TARGET, migration=False)
     assert files_of(home) == {".qwen/settings.json": b"{ not json"}
 

@@ -278,7 +278,7 @@ async def test_one_that_nobody_is_beginning_any_more_says_so(management: Managem
         found = await follow(management, server, name="")
     error = json.loads(found.error)
     assert error["code"] == 2
-    assert "whether it was begun is not known" in error["message"]
+    assert "it is not known whether it was started" in error["message"]
     assert server.requests == []
 
 
