@@ -53,7 +53,7 @@ const CANCEL: &str = "Stop a batch of Google's kind.";
 const DELETE: &str = "Delete a batch of Google's kind that has ended.";
 const VIDEO: &str = "Begin a video.";
 const DOWNLOAD: &str = "What a job left, as bytes.";
-const OPERATION: &str = "How far a video is.";
+const OPERATION: &str = "The progress of a video.";
 
 pub(super) static ROUTES: &[Route] = &[
     batch("POST", "/v1beta/models/{*id}:batchGenerateContent", PROMPT, GENERATE),
