@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlead import __version__, _core
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
 from fairlead.store.database import Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.prepare import MIGRATIONS

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from fairlead.caller import Caller, caller_of
-from fairlead.host import is_loopback
+from fairlead.net.host import is_loopback
 from fairlead.settings import ServeFields
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fairlead.errors import Refusal
-from fairlead.host import is_loopback
+from fairlead.net.host import is_loopback
 from fairlead.placeholder_password import is_placeholder
 from fairlead.setting_names import flag_and_variable, variable_of
 

@@ -163,7 +163,7 @@ def _request(
     """The issuer's answer to a request that succeeded. Raises `CommandFailed` with the issuer's own sentence."""
     import httpx
 
-    from fairlead.host import is_loopback
+    from fairlead.net.host import is_loopback
 
     parts = urlsplit(admin_url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):

@@ -274,8 +274,8 @@ def _keys(place: str) -> bytes:
 
 def _normalised(address: str) -> str:
     """A listener's address as the gateway spells it in tokens."""
-    from fairlead.egress import Egress
-    from fairlead.host import AddressRefused
+    from fairlead.net.egress import Egress
+    from fairlead.net.host import AddressRefused
 
     egress = Egress("0.0.0.0/0,::/0")
     try:

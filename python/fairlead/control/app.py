@@ -34,7 +34,6 @@ from fairlead.control.snapshot_lag import SnapshotLag
 from fairlead.control.start_memory import release_start_memory
 from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
-from fairlead.egress import Egress
 from fairlead.errors import Refusal
 from fairlead.gateway.cluster.relay_node import RelayNodes
 from fairlead.gateway.files.fill import FILL_PATH, Fill
@@ -48,6 +47,7 @@ from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
 from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 from fairlead.settings import ControlConfig
 from fairlead.store.arrivals import Arrivals

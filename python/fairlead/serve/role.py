@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import SecretStr
 
 from fairlead.errors import Refusal
-from fairlead.node_link import (
+from fairlead.net.node_link import (
     check_node_token,
     control_context,
     read_control_urls,

@@ -21,7 +21,7 @@ from typing import Final
 
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import make_local_token
-from fairlead.proxy_variables import PAGE, ignored_proxies, proxy_warning
+from fairlead.net.proxy_variables import PAGE, ignored_proxies, proxy_warning
 from fairlead.sentence import opened
 from fairlead.serve.child import Child
 from fairlead.serve.directory import DataDirectory

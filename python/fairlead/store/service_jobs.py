@@ -19,10 +19,10 @@ import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictStr, field_validator
 from pydantic_core import PydanticCustomError
 
-from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
 from fairlead.events import EVERY
-from fairlead.host import AddressRefused
+from fairlead.net.egress import Egress
+from fairlead.net.host import AddressRefused
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.webhook_endpoints import (

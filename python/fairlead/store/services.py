@@ -20,8 +20,8 @@ from starlette.requests import HTTPConnection, Request
 
 from fairlead.bearer import Bearers
 from fairlead.caller import Caller
-from fairlead.egress import Egress
 from fairlead.errors import StorageUnavailable
+from fairlead.net.egress import Egress
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database, Transaction
 from fairlead.store.peers import Peers, WorkLeases

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.connection_fault import shown_address
 from fairlead.errors import Overloaded
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.net.connection_fault import shown_address
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
 from fairlead.store.services import Services

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.errors import Conflict, InvalidRequest, NotFound
-from fairlead.host import AddressRefused
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
+from fairlead.net.host import AddressRefused
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.store.webhook_endpoints import (

@@ -14,10 +14,10 @@ from starlette.responses import JSONResponse
 
 from fairlead import _core
 from fairlead.caller import CallerDep
-from fairlead.egress import Egress
 from fairlead.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
-from fairlead.host import AddressRefused
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
+from fairlead.net.host import AddressRefused
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import public_keys

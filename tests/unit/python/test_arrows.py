@@ -51,7 +51,7 @@ FLOORS: tuple[frozenset[str], ...] = (
 )
 
 # Folders that belong to the ground, as the modules beside them do.
-GROUND_FOLDERS = frozenset({"settings", "style"})
+GROUND_FOLDERS = frozenset({"net", "settings", "style"})
 # Crates from the ground up; each may depend on those before it.
 CRATES = ("core", "cache", "dialect", "page", "context", "engine", "listener", "py")
 # Who may bring a runtime, a socket or an interpreter with it.
@@ -74,7 +74,7 @@ ENVIRONMENT_READERS = {
     "standin/server.py": "Robyn is set up by environment only",
     "minimal_environment.py": "passes on the few variables that a program needs to run",
     "cli/app.py": "a shell asks by it what could follow",
-    "proxy_variables.py": "names those that the gateway does not follow",
+    "net/proxy_variables.py": "names those that the gateway does not follow",
     "coding_tools/environment.py": "passes it on to the tool that `run` starts; knows a container by it",
 }
 

@@ -29,7 +29,7 @@ from fairlead.gateway.providers.endpoint import Endpoint, find_provider, reached
 from fairlead.gateway.providers.probe import headers_for
 from fairlead.gateway.providers.table import Connection
 from fairlead.moment import iso, moment_of, ms_of, now_ms
-from fairlead.operator_egress import AddressForbidden
+from fairlead.net.operator_egress import AddressForbidden
 from fairlead.store.file import Connection as Database
 from fairlead.store.provider_usage import (
     ProviderUsage,

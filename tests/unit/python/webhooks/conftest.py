@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.state import State

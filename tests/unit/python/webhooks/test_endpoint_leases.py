@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
 from fairlead.store.database import Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.postgresql.engine import PostgresqlEngine

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.errors import StorageUnavailable
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
 from fairlead.store.operator_settings import OperatorSettings, write_operator_settings
 from fairlead.store.outbox import Event, emit
 from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint

@@ -18,7 +18,7 @@ from functools import cache
 from urllib.parse import urlsplit
 
 from fairlead import _core
-from fairlead.host import DEFAULT_PORTS, AddressRefused, spell_origin, split_address
+from fairlead.net.host import DEFAULT_PORTS, AddressRefused, spell_origin, split_address
 
 POLICY = "public"
 URL_MAX_CHARS = 2048

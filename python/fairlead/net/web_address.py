@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from fairlead.host import is_loopback
+from fairlead.net.host import is_loopback
 
 
 def web_address(text: str) -> str:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from fairlead.connection_fault import shown_address
+from fairlead.net.connection_fault import shown_address
 
 _NAMES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 PAGE: Final = "docs/how-to/reach-providers-through-a-proxy.md"

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from fairlead.errors import InvalidRequest
-from fairlead.host import DEFAULT_PORTS
+from fairlead.net.host import DEFAULT_PORTS
 
 
 def origin_of(url: str) -> str:
