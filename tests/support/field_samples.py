@@ -166,7 +166,7 @@ KEYS: Final = RecordSamples(
         ),
         "usageAlertPercents": Sample(
             {"usageAlertPercents": [1]},
-            readers=("python/fairlead/store/budgets.py",),
+            readers=("python/fairlead/records/budgets.py",),
             outside="control raises the event when usage is taken in",
         ),
         "unpricedModels": Sample({"unpricedModels": "refuse"}),

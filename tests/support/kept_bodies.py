@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from fairlead.store.kept_bodies import BodyName, spool_of
+from fairlead.records.kept_bodies import BodyName, spool_of
 from fairlead.store.services import Services
 from tests.support.management import Management
 from tests.support.records import usage_record

@@ -25,8 +25,8 @@ from fairlead.errors import FairleadError, Forbidden, InvalidRequest, StorageUna
 from fairlead.fsync import write_whole
 from fairlead.gateway.cluster.relay_node import NodeState, RelayNodes
 from fairlead.gateway.responses.intake import responses_folder
+from fairlead.records.kept_bodies import spool_of
 from fairlead.store.file import Connection
-from fairlead.store.kept_bodies import spool_of
 from fairlead.store.segment import SEALED
 from fairlead.store.services import Services
 

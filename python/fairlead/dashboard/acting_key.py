@@ -23,7 +23,7 @@ from fairlead.dashboard.figures import parse_time
 from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.page import FormFields, Visit
 from fairlead.moment import moment_of, now_ms
-from fairlead.store.key_access import is_listed, is_open
+from fairlead.records.key_access import is_listed, is_open
 
 PRINCIPAL: Final = b"x-fairlead-principal"
 FORM: Final = b"x-fairlead-form"

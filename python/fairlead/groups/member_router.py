@@ -36,12 +36,12 @@ from fairlead.groups.router import RevokeKeys
 from fairlead.groups.spending import GroupSpending, read_spending
 from fairlead.groups.views import GroupPlace, MemberList, view_members
 from fairlead.moment import now_ms
+from fairlead.records.group_tree import GroupTree, read_tree
+from fairlead.records.people import find_owner_person
+from fairlead.records.webhook_endpoints import delete_owned_endpoints
 from fairlead.store.file import Connection
-from fairlead.store.group_tree import GroupTree, read_tree
 from fairlead.store.outbox import Event, emit
-from fairlead.store.people import find_owner_person
 from fairlead.store.services import ServicesDep
-from fairlead.store.webhook_endpoints import delete_owned_endpoints
 from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 
 router = APIRouter(prefix="/api/me/groups", tags=["groups"])

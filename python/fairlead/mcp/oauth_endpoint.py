@@ -8,7 +8,7 @@ from fairlead.caller import Caller, CallerDep
 from fairlead.mcp.http import is_foreign, refuse, serve_message
 from fairlead.mcp.server import Server
 from fairlead.mcp.tool import Call
-from fairlead.store.people import Person
+from fairlead.records.people import Person
 from fairlead.store.services import Services, ServicesDep
 from fairlead.store.tool_access import ToolRefusal
 

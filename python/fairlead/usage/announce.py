@@ -16,9 +16,9 @@ import polars as pl
 
 from fairlead import _core
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.records.mail_queue import wants_mail
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
-from fairlead.store.mail_queue import wants_mail
 from fairlead.store.outbox import Event, emit, have_listeners
 from fairlead.store.state import State
 from fairlead.usage.budget_alerts import EVENTS as ALERTS

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from fairlead.store.kept_bodies import BodyName
+from fairlead.records.kept_bodies import BodyName
 from fairlead.store.services import Services
 from fairlead.usage.local_bodies import LocalBodyKeeper
 

@@ -14,9 +14,9 @@ from pydantic import Field
 from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Forbidden, Internal, NotFound
 from fairlead.moment import Time, moment_of
+from fairlead.records.kept_bodies import BodyName
 from fairlead.store.audit_log import insert_read
 from fairlead.store.file import Connection
-from fairlead.store.kept_bodies import BodyName
 from fairlead.store.meta import PURGED_BEFORE, read_meta
 from fairlead.store.services import Services, ServicesDep
 from fairlead.usage.body_keeping import body_keeper_of

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from fairlead.records.kept_bodies import FOLDER, HOUR_MS, BodyName, parse_name
 from fairlead.store.blobs.blob import Blobs
-from fairlead.store.kept_bodies import FOLDER, HOUR_MS, BodyName, parse_name
 from fairlead.usage.body_bounds import BodyBounds
 
 LIST_ALL_EVERY_S: Final = 3600.0

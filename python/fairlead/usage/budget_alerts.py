@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final
 
 from fairlead.moment import iso, moment_of
-from fairlead.store.budgets import Budget, read_budgets
+from fairlead.records.budgets import Budget, read_budgets
+from fairlead.records.mail_queue import queue_mails
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
-from fairlead.store.mail_queue import queue_mails
 from fairlead.store.outbox import Event, emit
 from fairlead.store.state import State
 from fairlead.usage.budget_mail import alert_mail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.moment import iso, moment_of
 from fairlead.money import usd_of
-from fairlead.store.mail_queue import Mail
+from fairlead.records.mail_queue import Mail
 from fairlead.usage.spending import Spending
 
 

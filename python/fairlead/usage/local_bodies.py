@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from fairlead.moment import now_ms
-from fairlead.store.kept_bodies import BodyName, KeptBodies
+from fairlead.records.kept_bodies import BodyName, KeptBodies
 from fairlead.store.services import Services
 from fairlead.store.spool_watch import SpoolWatch
 from fairlead.usage.body_bounds import PAUSE_S, SWEEP_EVERY_S, read_bounds

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query
 
 from fairlead.errors import NotFound
 from fairlead.moment import moment_of, now_ms
+from fairlead.records.provider_usage import ProviderUsage, find_provider_usage
+from fairlead.records.provider_usage_view import show_provider_usage
 from fairlead.store.file import Connection
-from fairlead.store.provider_usage import ProviderUsage, find_provider_usage
-from fairlead.store.provider_usage_view import show_provider_usage
 from fairlead.store.services import ServicesDep
 from fairlead.usage.breakdown import Breakdown, read_breakdown, read_series
 from fairlead.usage.cache_health import read_cache_health

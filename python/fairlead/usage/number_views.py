@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fairlead.moment import Time, moment_of
 from fairlead.money import usd_of
-from fairlead.store.provider_usage_view import ProviderUsageView
+from fairlead.records.provider_usage_view import ProviderUsageView
 from fairlead.usage.cache_health import Verdict
 from fairlead.usage.views import View
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fairlead.records.provider_names import find_provider_id, no_provider
 from fairlead.store.file import Connection
-from fairlead.store.provider_names import find_provider_id, no_provider
 from fairlead.store.services import Services
 
 

@@ -21,11 +21,11 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from fairlead.caller import CallerDep
 from fairlead.moment import iso, moment_of, ms_of, now_ms
 from fairlead.money import usd_of
-from fairlead.store.budgets import COLUMNS, KINDS, window_of
+from fairlead.records.budgets import COLUMNS, KINDS, window_of
+from fairlead.records.provider_names import prefixes
+from fairlead.records.provider_usage import MICROS, ProviderUsage, UsageFigure, all_provider_usage
+from fairlead.records.provider_usage_view import show_provider_usage
 from fairlead.store.file import Connection
-from fairlead.store.provider_names import prefixes
-from fairlead.store.provider_usage import MICROS, ProviderUsage, UsageFigure, all_provider_usage
-from fairlead.store.provider_usage_view import show_provider_usage
 from fairlead.store.services import Services, ServicesDep
 from fairlead.usage.facts import Filters, Selection, sums_of
 from fairlead.usage.reports import ConnectionReport, Window, merge_reports

@@ -8,9 +8,9 @@ from functools import partial
 import structlog
 
 from fairlead.moment import now_ms
+from fairlead.records.key_uses import forget_other_uses
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
-from fairlead.store.key_uses import forget_other_uses
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.state import State
 from fairlead.store.table import read_number

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from fairlead.caller import Caller, CallerDep, confined_to, own_key_id
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, iso, moment_of, ms_of, now_ms
-from fairlead.store.kept_bodies import BodyName
+from fairlead.records.kept_bodies import BodyName
 from fairlead.store.services import ServicesDep
 from fairlead.usage.body_keeping import body_keeper_of
 from fairlead.usage.closed_bins import BinsReader, ClosedBins

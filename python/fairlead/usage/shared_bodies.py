@@ -20,15 +20,15 @@ import structlog
 
 from fairlead.errors import FairleadError, StorageUnavailable
 from fairlead.moment import now_ms
-from fairlead.store.blobs.bounded_calls import BoundedCalls
-from fairlead.store.blobs.place import blobs_of
-from fairlead.store.kept_bodies import (
+from fairlead.records.kept_bodies import (
     FOLDER,
     BodyName,
     body_files,
     forget_parts,
     spool_of,
 )
+from fairlead.store.blobs.bounded_calls import BoundedCalls
+from fairlead.store.blobs.place import blobs_of
 from fairlead.store.services import Services
 from fairlead.store.spool_watch import SpoolWatch
 from fairlead.usage.body_bounds import PAUSE_S, SWEEP_EVERY_S, read_bounds, read_bounds_of

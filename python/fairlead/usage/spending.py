@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead.store.budgets import Budget
+from fairlead.records.budgets import Budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from fairlead.caller import MANAGING_SCOPES, CallerDep
 from fairlead.errors import Forbidden
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.money import usd_of
-from fairlead.store.budgets import COLUMNS, KINDS, window_of
+from fairlead.records.budgets import COLUMNS, KINDS, window_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 from fairlead.usage.facts import Filters, Selection, sums_of

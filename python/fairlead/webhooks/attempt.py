@@ -19,7 +19,7 @@ from fairlead import __version__, _core
 from fairlead.net.connection_fault import cause_of
 from fairlead.net.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.net.host import AddressRefused
-from fairlead.store.signing_keys import SigningKey
+from fairlead.records.signing_keys import SigningKey
 from fairlead.webhooks.connection import Connection, ConnectionLost, ConnectionPool
 from fairlead.webhooks.schedule import parse_retry_after
 

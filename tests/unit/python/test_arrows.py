@@ -27,6 +27,7 @@ PACKAGE = ROOT / "python" / "fairlead"
 # ground: every room may use them, they use none, and they have no cycle among themselves.
 FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"store"}),
+    frozenset({"records"}),
     frozenset({"mcp"}),
     frozenset({"search"}),  # callers reach it through the gateway, and scraping through itself
     frozenset(

@@ -17,9 +17,9 @@ from fairlead.gateway.videos.table import find_operation
 from fairlead.gateway.videos.targets import CHOICE_HEADER, read_choice, targets_of
 from fairlead.gateway.videos.view import operation_view
 from fairlead.origin import public_base
-from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris
+from fairlead.records.service_jobs import Subscribers, WebhookConfig, checked_uris
+from fairlead.records.signing_keys import ensure_signing_key
 from fairlead.store.services import ServicesDep
-from fairlead.store.signing_keys import ensure_signing_key
 
 
 async def predict(

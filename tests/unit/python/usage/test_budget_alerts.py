@@ -14,10 +14,10 @@ from fairlead.events import CATALOGUE
 from fairlead.gateway.keys.fields import NewKey
 from fairlead.gateway.keys.table import StoredKey, insert_key
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.store.budgets import KINDS, Budget
+from fairlead.records.budgets import KINDS, Budget
+from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.database import Database
 from fairlead.store.state import State
-from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.usage.budget_alerts import Payers, due_alerts, raise_alerts
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.segment_store import SegmentStore

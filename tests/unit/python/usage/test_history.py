@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from fairlead.moment import now_ms
+from fairlead.records.key_uses import forget_other_uses, read_last_uses
 from fairlead.store.database import Database
-from fairlead.store.key_uses import forget_other_uses, read_last_uses
 from fairlead.usage import closed_bins
 from fairlead.usage.closed_bins import ROWS_OF_ONE, BinsReader, ClosedBins
 from fairlead.usage.facts import TooManyGroups, parts_of

@@ -23,14 +23,14 @@ from fairlead.errors import InvalidRequest
 from fairlead.events import EVERY
 from fairlead.net.egress import Egress
 from fairlead.net.host import AddressRefused
-from fairlead.store.file import Connection
-from fairlead.store.outbox import Event, emit
-from fairlead.store.webhook_endpoints import (
+from fairlead.records.webhook_endpoints import (
     delete_endpoints,
     idle_endpoints,
     insert_endpoint_without_secret,
     new_endpoint,
 )
+from fairlead.store.file import Connection
+from fairlead.store.outbox import Event, emit
 
 URIS_MAX: Final = 5
 USER_METADATA_MAX_BYTES: Final = 4096

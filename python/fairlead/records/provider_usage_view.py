@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from fairlead.moment import Time, moment_of
-from fairlead.store.provider_usage import ProviderUsage
+from fairlead.records.provider_usage import ProviderUsage
 from fairlead.wire import Wire
 
 

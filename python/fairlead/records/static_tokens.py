@@ -13,8 +13,8 @@ from uuid import uuid4
 from fairlead import _core
 from fairlead.errors import Conflict
 from fairlead.moment import now_ms
+from fairlead.records.people import Person, find_person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person, find_person
 from fairlead.store.table import read_number
 
 PREFIX = "flb_"
