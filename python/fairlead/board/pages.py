@@ -19,7 +19,7 @@ from fairlead.board.forms import FormResult, submit_form
 from fairlead.board.todos import TodoFilter
 from fairlead.board.views import ProjectView
 from fairlead.board.wire import MemberRole, SprintStatus, Status
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import FairleadError
 from fairlead.moment import moment_of, now_ms
 from fairlead.records.people import Person

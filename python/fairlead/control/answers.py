@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairlead import _core
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.errors import (
     FairleadError,
     Internal,

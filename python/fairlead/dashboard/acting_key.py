@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.dashboard.api import Api, Refused, tier_of
 from fairlead.dashboard.figures import parse_time
 from fairlead.dashboard.names import read_keys

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.dashboard.api import Api, Refused, not_there, refused
 from fairlead.dashboard.live import Events, LivePages, Parts, stream
 from fairlead.dashboard.page import Action, Failure, Page, View, Visit

@@ -15,7 +15,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from fairlead import _core
-from fairlead.caller import MANAGING_SCOPES, Caller, CallerDep
+from fairlead.calls.caller import MANAGING_SCOPES, Caller, CallerDep
 from fairlead.errors import Forbidden, InvalidRequest, NotFound
 from fairlead.gateway.keys.fields import KeyChange, KeyFields, NewKey, check_rules
 from fairlead.gateway.keys.router import CreatedKey, KeyList, KeyView, preview_of, view_key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.mcp.http import is_foreign, refuse, serve_message
 from fairlead.mcp.server import Server
 from fairlead.mcp.tool import Call

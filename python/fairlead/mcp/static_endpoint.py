@@ -14,7 +14,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 
 from fairlead import __version__
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.mcp.http import EVENTS, JSON, is_foreign, origin_by_address, refuse, serve_message
 from fairlead.mcp.message import RpcError, read_object
 from fairlead.mcp.revision import SUPPORTED

@@ -12,7 +12,7 @@ from pydantic import Field, SecretStr, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead import _core
-from fairlead.cost_header import cost_header
+from fairlead.calls.cost_header import cost_header
 from fairlead.errors import InvalidRequest
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.money import micros_of, usd_of

@@ -8,7 +8,7 @@ import orjson
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import Unauthenticated
 from fairlead.mcp.static_endpoint import static_endpoint
 from fairlead.mcp.tool import Call

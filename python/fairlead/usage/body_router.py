@@ -11,7 +11,7 @@ import orjson
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.errors import Forbidden, Internal, NotFound
 from fairlead.moment import Time, moment_of
 from fairlead.records.kept_bodies import BodyName

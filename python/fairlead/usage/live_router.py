@@ -9,7 +9,7 @@ import polars as pl
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from fairlead.caller import CallerDep, confined_to
+from fairlead.calls.caller import CallerDep, confined_to
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.file import Connection

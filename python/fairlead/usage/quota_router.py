@@ -18,7 +18,7 @@ import orjson
 from fastapi import APIRouter, Query, Response
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.moment import iso, moment_of, ms_of, now_ms
 from fairlead.money import usd_of
 from fairlead.records.budgets import COLUMNS, KINDS, window_of

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import orjson
 from fastapi import APIRouter, Depends, Query, Response
 
-from fairlead.caller import Caller, CallerDep, confined_to, own_key_id
+from fairlead.calls.caller import Caller, CallerDep, confined_to, own_key_id
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, iso, moment_of, ms_of, now_ms
 from fairlead.records.kept_bodies import BodyName

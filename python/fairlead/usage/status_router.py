@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
-from fairlead.caller import MANAGING_SCOPES, CallerDep
+from fairlead.calls.caller import MANAGING_SCOPES, CallerDep
 from fairlead.errors import Forbidden
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.money import usd_of

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from fairlead.caller import CallerDep, own_key_id
+from fairlead.calls.caller import CallerDep, own_key_id
 from fairlead.store.services import ServicesDep
 from fairlead.usage.router import From, KeyId, To, span_of
 from fairlead.usage.unpriced import Group, read_unpriced

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Body, Depends, Query
 from starlette.responses import JSONResponse
 
 from fairlead import _core
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from fairlead.moment import now_ms
 from fairlead.net.egress import Egress

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr, ValidationError
 
 from fairlead import _core
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.gateway.context.table import own_filters, replace_own_filters
 from fairlead.gateway.settings.router import SettingsChange, SettingsView, change

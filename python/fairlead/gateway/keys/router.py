@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from fairlead import _core
-from fairlead.caller import CallerDep, refuse_over_managing_keys
+from fairlead.calls.caller import CallerDep, refuse_over_managing_keys
 from fairlead.errors import NotFound
 from fairlead.gateway.keys.fields import (
     KeyChange,

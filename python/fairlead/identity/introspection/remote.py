@@ -17,7 +17,7 @@ import httpx
 import orjson
 import structlog
 
-from fairlead.bearer import Bearer, BearerRefused
+from fairlead.calls.bearer import Bearer, BearerRefused
 from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.issuer.http import ISSUER_HEADER
 from fairlead.identity.issuer.token import hash_of

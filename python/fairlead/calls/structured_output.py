@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import orjson
 
-from fairlead.model import Model, ModelAnswer
+from fairlead.calls.model import Model, ModelAnswer
 
 ROUNDS: Final = 2
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import httpx
 import orjson
 
+from fairlead.calls.own_relay import on_behalf_of, relay_client
 from fairlead.errors import (
     KINDS,
     FairleadError,
@@ -19,7 +20,6 @@ from fairlead.errors import (
     UpstreamInvalid,
     UpstreamTimeout,
 )
-from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.settings import ControlConfig
 
 ANSWER_DEADLINE_S: Final = 50.0

@@ -17,7 +17,7 @@ from fairlead.errors import Forbidden, Internal
 PrincipalKind = Literal["anonymous", "key", "token", "session", "local"]
 PRINCIPAL_KINDS: tuple[str, ...] = get_args(PrincipalKind)
 
-SCOPE_KEY = "fairlead.caller"
+SCOPE_KEY = "fairlead.calls.caller"
 
 # Scopes of a key that open the management API.
 MANAGING_SCOPES = frozenset({"manage", "admin"})

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from fairlead.caller import Caller, caller_of
+from fairlead.calls.caller import Caller, caller_of
 from fairlead.net.host import is_loopback
 from fairlead.settings import ServeFields
 
