@@ -10,8 +10,8 @@ from fairlead.cli.completion import complete_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
-from fairlead.near_names import did_you_mean
-from fairlead.sentence import opened
+from fairlead.text.near_names import did_you_mean
+from fairlead.text.sentence import opened
 
 app = typer.Typer(help="Other names for models and combos.", no_args_is_help=True)
 

@@ -16,7 +16,7 @@ from fairlead.cli.group import HELP_OPTIONS
 from fairlead.cli.printable import printable
 from fairlead.cli.tool_commands import ToolCommands
 from fairlead.errors import Refusal
-from fairlead.sentence import opened
+from fairlead.text.sentence import opened
 
 app = typer.Typer(
     cls=ToolCommands,

@@ -11,7 +11,7 @@ from fairlead.cli.completion import complete_combo
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
-from fairlead.sentence import opened
+from fairlead.text.sentence import opened
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance

@@ -8,7 +8,7 @@ import typer
 
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json, show_table
-from fairlead.near_names import did_you_mean
+from fairlead.text.near_names import did_you_mean
 
 
 def models(

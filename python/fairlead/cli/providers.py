@@ -17,7 +17,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.nodes import NODES
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
-from fairlead.near_names import did_you_mean
+from fairlead.text.near_names import did_you_mean
 
 app = typer.Typer(help="Connections to providers.", no_args_is_help=True)
 

@@ -17,7 +17,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.model_names import callable_names, doubts
 from fairlead.cli.options import DATA_DIR, DataDir, Url
 from fairlead.cli.output import say
-from fairlead.sentence import opened
+from fairlead.text.sentence import opened
 
 if TYPE_CHECKING:
     from fairlead.cli.conversation import Conversation

@@ -12,7 +12,7 @@ from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
 from fairlead.cli.setup import ApiKey, DryRun, Model, Port, Remote
 from fairlead.errors import Refusal
-from fairlead.near_names import did_you_mean
+from fairlead.text.near_names import did_you_mean
 
 
 # Long by its signature: Typer reads each option from a parameter.

@@ -19,7 +19,7 @@ from fairlead.cli.money import exact_dollars
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
 from fairlead.cli.tool_list import SETUP_PREFIX, displayed_tools, summary_of_tool
-from fairlead.near_names import did_you_mean
+from fairlead.text.near_names import did_you_mean
 
 if TYPE_CHECKING:
     # Typer carries its own copy of click.

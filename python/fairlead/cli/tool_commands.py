@@ -41,7 +41,7 @@ class ToolCommands(CommandGroup):
 
 def _near_tools(wanted: str) -> str:
     """The setup commands that were probably meant."""
-    from fairlead.near_names import did_you_mean
+    from fairlead.text.near_names import did_you_mean
 
     return (
         did_you_mean(wanted, (SETUP_PREFIX + name for name in displayed_tools()))

@@ -21,7 +21,7 @@ from fairlead.errors import (
     MethodNotAllowed,
     NotFound,
 )
-from fairlead.invalid import invalid_request
+from fairlead.text.invalid import invalid_request
 
 
 # Many parameters: the facts of a request that choose the shape of its error.

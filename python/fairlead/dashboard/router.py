@@ -22,10 +22,10 @@ from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.dashboard.render import ICON, SCRIPT, STYLE, Toast, answer, parts
 from fairlead.dashboard.undo import Undos
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest
-from fairlead.html_form import read_form
 from fairlead.records.people import Person, find_owner_person, find_person
 from fairlead.store.services import Services, ServicesDep, services_of
 from fairlead.style.page_style import THEME_COOKIE, THEMES, asset
+from fairlead.text.html_form import read_form
 
 router = APIRouter(tags=["pages"])
 

@@ -12,7 +12,6 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead.errors import Refusal
-from fairlead.names_in import names_in
 from fairlead.setting_names import flag_and_variable, variable_of
 from fairlead.settings.fields import ServeFields
 from fairlead.settings.public_address import HOST_NAME
@@ -23,6 +22,7 @@ from fairlead.start_check import (
     check_sign_on,
     check_tls,
 )
+from fairlead.text.names_in import names_in
 from fairlead.tracing import read_batching, read_sampling
 
 

@@ -52,7 +52,7 @@ FLOORS: tuple[frozenset[str], ...] = (
 )
 
 # Folders that belong to the ground, as the modules beside them do.
-GROUND_FOLDERS = frozenset({"calls", "net", "settings", "style"})
+GROUND_FOLDERS = frozenset({"calls", "net", "settings", "style", "text"})
 # Crates from the ground up; each may depend on those before it.
 CRATES = ("core", "cache", "dialect", "page", "context", "engine", "listener", "py")
 # Who may bring a runtime, a socket or an interpreter with it.

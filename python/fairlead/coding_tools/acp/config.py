@@ -12,8 +12,8 @@ from fairlead.coding_tools.catalogue import catalogue
 from fairlead.coding_tools.entry import ToolEntry
 from fairlead.errors import Refusal
 from fairlead.minimal_environment import named_environment
-from fairlead.names_in import names_in
 from fairlead.settings import ServeFields
+from fairlead.text.names_in import names_in
 
 Policy = Literal["refuse", "read", "allow"]
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.names_in import names_in
 from fairlead.settings import ControlConfig
 from fairlead.store.sealer import Sealer
+from fairlead.text.names_in import names_in
 
 PREFIX: Final = "acp"
 """Of the models' names; the connection and its provider are called so too."""
