@@ -48,7 +48,7 @@ from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.moment import now_ms
 from fairlead.net.egress import Egress
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
+from fairlead.process.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 from fairlead.settings import ControlConfig
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.blobs.place import close_blobs

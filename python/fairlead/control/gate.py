@@ -32,7 +32,7 @@ from fairlead.gateway.responses.internal import (
     CONTEXT_PATH,
     KEEP_PATH,
 )
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
+from fairlead.process.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 
 REQUEST_DEADLINE_S = 60.0
 UPLOAD_DEADLINE_S = 600.0

@@ -14,7 +14,7 @@ from fairlead.net.node_link import (
     read_listen,
     relay_context,
 )
-from fairlead.setting_names import flag_and_variable, variable_of
+from fairlead.process.setting_names import flag_and_variable, variable_of
 from fairlead.settings.secret_key import read_secret_file
 from fairlead.settings.serve import ServeSettings
 

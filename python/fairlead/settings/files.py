@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from fairlead.errors import Refusal
 from fairlead.net.web_address import service_address
-from fairlead.setting_names import variable_of
+from fairlead.process.setting_names import variable_of
 from fairlead.settings.group import OptionalSecret, SettingsGroup
 
 DEFAULT_REGION: Final = "us-east-1"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from fairlead.process.tracing import Batching
 from fairlead.store.services import Services
-from fairlead.tracing import Batching
 
 if TYPE_CHECKING:
     import polars as pl

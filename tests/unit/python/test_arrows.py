@@ -52,7 +52,7 @@ FLOORS: tuple[frozenset[str], ...] = (
 )
 
 # Folders that belong to the ground, as the modules beside them do.
-GROUND_FOLDERS = frozenset({"calls", "net", "settings", "style", "text"})
+GROUND_FOLDERS = frozenset({"calls", "net", "process", "settings", "style", "text"})
 # Crates from the ground up; each may depend on those before it.
 CRATES = ("core", "cache", "dialect", "page", "context", "engine", "listener", "py")
 # Who may bring a runtime, a socket or an interpreter with it.
@@ -73,7 +73,7 @@ ENVIRONMENT_READERS = {
     "coding_tools/acp/application.py": "takes FAIRLEAD_ACP_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
-    "minimal_environment.py": "passes on the few variables that a program needs to run",
+    "process/minimal_environment.py": "passes on the few variables that a program needs to run",
     "cli/app.py": "a shell asks by it what could follow",
     "net/proxy_variables.py": "names those that the gateway does not follow",
     "coding_tools/environment.py": "passes it on to the tool that `run` starts; knows a container by it",

@@ -22,7 +22,7 @@ from fairlead.errors import Conflict, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.context.rules import check_context
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
-from fairlead.placeholder_password import is_placeholder
+from fairlead.process.placeholder_password import is_placeholder
 from fairlead.records.provider_names import provider_id
 from fairlead.settings import PASSWORD_MAX_CHARS
 from fairlead.store.database import Transaction

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from fairlead.errors import Refusal
 from fairlead.net.host import is_loopback
-from fairlead.placeholder_password import is_placeholder
-from fairlead.setting_names import flag_and_variable, variable_of
+from fairlead.process.placeholder_password import is_placeholder
+from fairlead.process.setting_names import flag_and_variable, variable_of
 
 
 def check_tls(certificate: Path | None, key: Path | None) -> None:
