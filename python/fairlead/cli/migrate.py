@@ -155,7 +155,7 @@ def _follow_usage(folder: Path, url: str) -> None:
 
     from fairlead.errors import Refusal
     from fairlead.store.postgresql.schema import first_line
-    from fairlead.usage.rebuild import follow_usage
+    from fairlead.usage.ingestion.rebuild import follow_usage
 
     def report(segments: int, of: int) -> None:
         print(f"usage: {segments} of {of} segments", file=sys.stderr)

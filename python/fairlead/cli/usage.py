@@ -116,7 +116,7 @@ def rebuild(data_dir: DataDir = DATA_DIR, as_json: Json = False) -> None:
         from psycopg import Error
 
         from fairlead.store.postgresql.schema import first_line
-        from fairlead.usage.rebuild import rebuild_usage
+        from fairlead.usage.ingestion.rebuild import rebuild_usage
 
         try:
             with DataDirectory(folder):

@@ -60,9 +60,9 @@ from fairlead.store.sealer import decode_key, load_key, load_sealer
 from fairlead.store.services import Services
 from fairlead.store.state import State
 from fairlead.store.state_database import open_state
-from fairlead.usage.metrics import counters_of
-from fairlead.usage.shared_log import SharedLog
-from fairlead.usage.spent import SpentSums
+from fairlead.usage.budgets.spent import SpentSums
+from fairlead.usage.ingestion.shared_log import SharedLog
+from fairlead.usage.telemetry.metrics import counters_of
 
 # Time in which waiting requests can still be answered that the database is unavailable.
 LEAVE_AFTER_S = 0.5

@@ -15,7 +15,7 @@ from fairlead.money import usd_of
 from fairlead.records.group_tree import read_tree
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
-from fairlead.usage.spent import Question, spent_of
+from fairlead.usage.budgets.spent import Question, spent_of
 from fairlead.wire import Wire
 
 Unit = Literal["usd", "tokens", "requests"]
