@@ -328,7 +328,7 @@ COMBOS: Final = RecordSamples(
         "name": Sample({"name": "other"}),
         "description": Sample(
             {"description": "For lists."},
-            readers=("python/fairlead/cli/combos.py",),
+            readers=("python/fairlead/cli/commands/combos.py",),
             outside=_SHOWN,
         ),
         "strategy": Sample({"strategy": "random"}),
@@ -341,7 +341,7 @@ COMBOS: Final = RecordSamples(
         "models.label": Sample(
             {"models": [{"model": "lab/m", "label": "Seven"}]},
             {"models": _MODELS},
-            readers=("python/fairlead/cli/combos.py",),
+            readers=("python/fairlead/cli/commands/combos.py",),
             outside=_SHOWN,
         ),
         "models.prompt": _step({"model": "lab/m"}, "prompt", "Be brief.", "pipeline"),

@@ -10,7 +10,7 @@ import typer
 
 from fairlead import __version__
 from fairlead.cli.chosen import CONTEXT
-from fairlead.cli.completion import COMPLETION_VARIABLE, complete_context, know_shells
+from fairlead.cli.commands.completion import COMPLETION_VARIABLE, complete_context, know_shells
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.group import HELP_OPTIONS
 from fairlead.cli.printable import printable

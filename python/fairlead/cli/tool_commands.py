@@ -34,7 +34,7 @@ class ToolCommands(CommandGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name.startswith(SETUP_PREFIX):
             # Imported when it is run, as every command is.
-            setup = import_module("fairlead.cli.setup")
+            setup = import_module("fairlead.cli.commands.setup")
             command = setup.setup_command(name.removeprefix(SETUP_PREFIX))
         return name, command, rest
 

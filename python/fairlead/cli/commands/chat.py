@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fairlead.cli.completion import complete_model
+from fairlead.cli.commands.completion import complete_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from fairlead.cli.chat import MaxTokens, Model, System, print_pieces, wanted_model
+from fairlead.cli.commands.chat import MaxTokens, Model, System, print_pieces, wanted_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.model_names import callable_names, doubts
 from fairlead.cli.options import DATA_DIR, DataDir, Url

@@ -8,7 +8,7 @@ import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
-from fairlead.cli.completion import complete_key
+from fairlead.cli.commands.completion import complete_key
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.key_limits import (
     Budget,

@@ -11,10 +11,10 @@ import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
-from fairlead.cli.completion import complete_connection
+from fairlead.cli.commands.completion import complete_connection
+from fairlead.cli.commands.nodes import NODES
 from fairlead.cli.credential import read_credential
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.nodes import NODES
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
 from fairlead.text.near_names import did_you_mean

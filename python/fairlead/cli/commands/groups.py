@@ -8,8 +8,8 @@ import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
-from fairlead.cli.completion import complete_group
-from fairlead.cli.keys import KEYS
+from fairlead.cli.commands.completion import complete_group
+from fairlead.cli.commands.keys import KEYS
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
 

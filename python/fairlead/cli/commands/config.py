@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
+from fairlead.cli.commands.setup import HOME, AllowContainerWrite, ApiKey, ConfigHome, Model, Remote
 from fairlead.cli.credential import ask_secret
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
-from fairlead.cli.setup import HOME, AllowContainerWrite, ApiKey, ConfigHome, Model, Remote
 from fairlead.cli.tool_list import displayed_tools
 
 app = typer.Typer(help="Operator settings.", no_args_is_help=True)
@@ -72,7 +72,7 @@ def set_(
     from fairlead.cli.instance import Instance
 
     if assignments and len(assignments) == 1 and assignments[0] in displayed_tools():
-        from fairlead.cli.setup import SetupOptions, key_source, setup_tool
+        from fairlead.cli.commands.setup import SetupOptions, key_source, setup_tool
         from fairlead.cli.tool_gateway import GatewayChoice
 
         if from_file or ask_password:

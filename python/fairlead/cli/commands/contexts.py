@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fairlead.cli.chosen import LOCAL
-from fairlead.cli.completion import complete_context
+from fairlead.cli.commands.completion import complete_context
 from fairlead.cli.options import Json
 from fairlead.cli.output import say, show_json, show_table
 

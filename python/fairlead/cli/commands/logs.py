@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from fairlead.cli.completion import complete_key, complete_model
+from fairlead.cli.commands.completion import complete_key, complete_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.money import cost_of
 from fairlead.cli.names import key_names, provider_names

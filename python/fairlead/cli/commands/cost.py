@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from fairlead.cli.commands.usage import FIELDS, name_groups
 from fairlead.cli.money import dollars
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json
 from fairlead.cli.printable import printable
 from fairlead.cli.span import Since, since_parameter
-from fairlead.cli.usage import FIELDS, name_groups
 
 _PAGE: Final = 500
 _LABEL_CHARS: Final = 40

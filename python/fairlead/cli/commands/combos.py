@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fairlead.cli.collection import Collection
-from fairlead.cli.completion import complete_combo
+from fairlead.cli.commands.completion import complete_combo
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table

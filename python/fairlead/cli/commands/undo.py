@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlead.cli.commands.setup import HOME, ConfigHome, EarlierKey, open_configurator, tool_named
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
-from fairlead.cli.setup import HOME, ConfigHome, EarlierKey, open_configurator, tool_named
 
 if TYPE_CHECKING:
     from pathlib import Path

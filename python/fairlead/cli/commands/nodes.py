@@ -8,7 +8,7 @@ import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
-from fairlead.cli.completion import complete_node
+from fairlead.cli.commands.completion import complete_node
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json
 

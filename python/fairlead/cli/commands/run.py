@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from fairlead.cli.commands.setup import ApiKey, DryRun, Model, Port, Remote
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
-from fairlead.cli.setup import ApiKey, DryRun, Model, Port, Remote
 from fairlead.errors import Refusal
 from fairlead.text.near_names import did_you_mean
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from fairlead.cli.completion import complete_model
+from fairlead.cli.commands.completion import complete_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
