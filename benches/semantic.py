@@ -90,8 +90,8 @@ def arguments() -> argparse.Namespace:
 
 
 def vectors() -> list[str]:
-    from fairlead.extra import install_command
-    from fairlead.vectors import vector_files
+    from fairlead.process.extra import install_command
+    from fairlead.process.vectors import vector_files
 
     files = vector_files()
     if files is None:

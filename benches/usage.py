@@ -35,11 +35,11 @@ from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.file import Connection, file_of
 from fairlead.store.prepare import MIGRATIONS, prepare, usage_path
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.intake import Intake
-from fairlead.usage.record import parse_lines
-from fairlead.usage.rollup import delete_rollups_before, merge_rollups
-from fairlead.usage.segment_store import SegmentStore
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.intake import Intake
+from fairlead.usage.ingestion.record import parse_lines
+from fairlead.usage.ingestion.segment_store import SegmentStore
+from fairlead.usage.sums.rollup import delete_rollups_before, merge_rollups
 
 SLICE = 250_000
 WANTED_MS = 300.0

@@ -29,14 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from fairlead import __version__, _core
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
+from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.database import Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
 from fairlead.store.state import State
-from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.webhooks.worker import Worker
 
 GOAL_PER_S = 200

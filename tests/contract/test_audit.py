@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from fairlead import _core
-from fairlead.caller import SCOPE_KEY, Caller, Principal
+from fairlead.calls.caller import SCOPE_KEY, Caller, Principal
 from fairlead.control import audit
 from fairlead.gateway.audit.retention import sweep
 from fairlead.moment import now_ms

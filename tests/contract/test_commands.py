@@ -9,8 +9,8 @@ import pytest
 
 from fairlead.control import commands as commands_module
 from fairlead.errors import StorageUnavailable
-from fairlead.extra import install_command
 from fairlead.gateway.cache import vectors
+from fairlead.process.extra import install_command
 
 pytestmark = pytest.mark.anyio
 

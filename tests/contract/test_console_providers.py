@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from fairlead.moment import now_ms
-from fairlead.store.provider_usage import (
+from fairlead.records.provider_usage import (
     ProviderUsage,
     UsageFigure,
     find_provider_usage,

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead import _core
 from fairlead.dashboard.reason import _ADVICE, kinds
-from fairlead.usage.views import show_request_log_row
+from fairlead.usage.routes.views import show_request_log_row
 from tests.contract.test_console import admin as admin  # noqa: PLC0414 - a fixture
 from tests.contract.test_console import fill_log, make_connection, make_key
 from tests.support.records import usage_record

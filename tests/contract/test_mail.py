@@ -19,9 +19,9 @@ from fairlead.gateway.mail.fields import MailServer
 from fairlead.gateway.mail.table import put_server
 from fairlead.gateway.mail.worker import deliver
 from fairlead.moment import now_ms
+from fairlead.records.mail_queue import PENDING_MAX, Mail, queue_mails
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
-from fairlead.store.mail_queue import PENDING_MAX, Mail, queue_mails
 from fairlead.store.postgresql.engine import PostgresqlEngine
 from fairlead.store.postgresql.leases import Leases
 from fairlead.store.sealer import Sealer

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from fairlead.store.provider_usage import ProviderUsage, UsageFigure, put_provider_usage
+from fairlead.records.provider_usage import ProviderUsage, UsageFigure, put_provider_usage
 from fairlead.store.services import Services
-from fairlead.usage.quota_router import usable_percent
+from fairlead.usage.routes.quota_router import usable_percent
 from tests.support.records import usage_record
 
 pytestmark = pytest.mark.anyio

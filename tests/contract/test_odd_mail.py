@@ -13,7 +13,7 @@ import pytest
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from fairlead.gateway.mail.worker import send_due
-from fairlead.store.mail_queue import queue_mails
+from fairlead.records.mail_queue import queue_mails
 from fairlead.store.state import State
 from tests.contract.conftest import Control
 from tests.contract.test_mail import Inbox, mail, serving, settings

@@ -18,8 +18,8 @@ from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import Batch, insert_batch
 from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import StoredFile, put_file
-from fairlead.store.service_jobs import Subscribers, insert_job
-from fairlead.store.signing_keys import ensure_signing_key
+from fairlead.records.service_jobs import Subscribers, insert_job
+from fairlead.records.signing_keys import ensure_signing_key
 from tests.support.listener import Listener
 from tests.support.management import hold_keys, run_management
 from tests.support.polling import eventually

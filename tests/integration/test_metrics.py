@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairlead.usage.metric_families import FAMILIES
+from fairlead.usage.telemetry.metric_families import FAMILIES
 from tests.support.chat import CHAT
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane

@@ -17,7 +17,7 @@ PROGRAM = """
 import asyncio, json, socket, sys, tempfile
 from pathlib import Path
 
-from fairlead.egress import Egress
+from fairlead.net.egress import Egress
 from fairlead.scrape.browser.process import Browser
 from fairlead.scrape.browser.reader import Renderer
 from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed

@@ -9,7 +9,7 @@ from tests.support.namespace import needs_namespace, run_in_namespace
 PROGRAM = """
 import asyncio, json, socket, sys
 
-from fairlead.egress import Egress
+from fairlead.net.egress import Egress
 from fairlead.webhooks import attempt as sending
 from fairlead.webhooks.attempt import OutgoingMessage, attempt
 

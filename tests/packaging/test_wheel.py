@@ -178,7 +178,9 @@ def install_command(home: Path, extra: str) -> str:
     """The command for the Python of an environment, from what this checkout declares."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     python = home / "bin" / "python"
-    written = run(python, "-c", f"import fairlead.extra as e; print(e.install_command({extra!r}))")
+    written = run(
+        python, "-c", f"import fairlead.process.extra as e; print(e.install_command({extra!r}))"
+    )
     words = shlex.split(written)
     assert words[:4] == [str(python), "-m", "pip", "install"]
     assert len(words[4:]) == len(declared["optional-dependencies"][extra])

@@ -166,7 +166,7 @@ KEYS: Final = RecordSamples(
         ),
         "usageAlertPercents": Sample(
             {"usageAlertPercents": [1]},
-            readers=("python/fairlead/store/budgets.py",),
+            readers=("python/fairlead/records/budgets.py",),
             outside="control raises the event when usage is taken in",
         ),
         "unpricedModels": Sample({"unpricedModels": "refuse"}),
@@ -328,7 +328,7 @@ COMBOS: Final = RecordSamples(
         "name": Sample({"name": "other"}),
         "description": Sample(
             {"description": "For lists."},
-            readers=("python/fairlead/cli/combos.py",),
+            readers=("python/fairlead/cli/commands/combos.py",),
             outside=_SHOWN,
         ),
         "strategy": Sample({"strategy": "random"}),
@@ -341,7 +341,7 @@ COMBOS: Final = RecordSamples(
         "models.label": Sample(
             {"models": [{"model": "lab/m", "label": "Seven"}]},
             {"models": _MODELS},
-            readers=("python/fairlead/cli/combos.py",),
+            readers=("python/fairlead/cli/commands/combos.py",),
             outside=_SHOWN,
         ),
         "models.prompt": _step({"model": "lab/m"}, "prompt", "Be brief.", "pipeline"),

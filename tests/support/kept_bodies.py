@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from fairlead.store.kept_bodies import BodyName, spool_of
+from fairlead.records.kept_bodies import BodyName, spool_of
 from fairlead.store.services import Services
 from tests.support.management import Management
 from tests.support.records import usage_record
@@ -34,8 +34,8 @@ def put_body(services: Services, name: BodyName, content: bytes | None = None) -
 
 async def settle(management: Management, request_id: str, ts_ms: int, **fields: Any) -> BodyName:
     """A settled request, in the log of usage."""
-    from fairlead.usage.ingest import Ingest
-    from fairlead.usage.segment_store import SegmentStore
+    from fairlead.usage.ingestion.ingest import Ingest
+    from fairlead.usage.ingestion.segment_store import SegmentStore
 
     record = usage_record(request_id, ts_ms=ts_ms, **fields)
     # Not the spool, so that the application's own task leaves it to this round.

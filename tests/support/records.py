@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from fairlead.usage.record import COLUMNS
+from fairlead.usage.ingestion.record import COLUMNS
 
 
 def stored_records(data_dir: Path) -> list[dict[str, Any]]:

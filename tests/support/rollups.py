@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.store.file import Connection
-from fairlead.usage.rollup import BUCKET_MS, DIMENSIONS, ROLLUPS, measures
+from fairlead.usage.sums.rollup import BUCKET_MS, DIMENSIONS, ROLLUPS, measures
 
 
 def assert_levels_agree(con: Connection) -> None:

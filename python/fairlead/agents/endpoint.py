@@ -24,10 +24,10 @@ from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill_by_slug
 from fairlead.agents.task import ANYONE, Message, Task, client_owner
 from fairlead.agents.task_table import Ending, end_task, find_task, insert_task, messages_of
-from fairlead.bearer import Bearer, BearerRefused
+from fairlead.calls.bearer import Bearer, BearerRefused
+from fairlead.calls.origin import own_bases, public_base
 from fairlead.errors import FairleadError, NotFound, RateLimited
 from fairlead.moment import now_ms
-from fairlead.origin import own_bases, public_base
 from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep

@@ -8,9 +8,9 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from fairlead.agents.skill import Description, KeyId, ModelName, NewSkill, SkillView
+from fairlead.calls.model import Model
+from fairlead.calls.structured_output import InvalidOutput, ask_for_output, json_of
 from fairlead.errors import UpstreamInvalid
-from fairlead.model import Model
-from fairlead.structured_output import InvalidOutput, ask_for_output, json_of
 from fairlead.wire import Wire
 
 ANSWER_MAX_CHARS: Final = 150_000

@@ -27,8 +27,8 @@ from fairlead.agents.task_table import (
     messages_of,
     sweep_tasks,
 )
+from fairlead.calls.model import Model
 from fairlead.errors import FairleadError, StorageUnavailable, Unauthenticated
-from fairlead.model import Model
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner

@@ -20,8 +20,8 @@ from fairlead.agents.skill_table import (
     update_skill,
 )
 from fairlead.agents.task_table import active_of_skill
-from fairlead.caller import Caller, CallerDep
-from fairlead.model import Model
+from fairlead.calls.caller import Caller, CallerDep
+from fairlead.calls.model import Model
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep

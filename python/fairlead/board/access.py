@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from fairlead.board.wire import MemberRole
 from fairlead.errors import Conflict, Forbidden, NotFound
+from fairlead.records.people import Person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 
 POWERS: dict[MemberRole, int] = {"viewer": 0, "contributor": 1, "maintainer": 2}
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import Depends
 
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.errors import Unauthenticated
-from fairlead.store.people import Person, find_owner_person, find_person
+from fairlead.records.people import Person, find_owner_person, find_person
 from fairlead.store.services import Services, ServicesDep
 
 

@@ -11,8 +11,8 @@ from fairlead.board import projects, todos
 from fairlead.board.operation import Operation
 from fairlead.errors import InvalidRequest
 from fairlead.mcp.server import bad_input
+from fairlead.records.people import Person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 
 Body = TypeVar("Body", bound=BaseModel)
 Fields = dict[str, str]

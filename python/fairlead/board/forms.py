@@ -12,15 +12,15 @@ from fairlead.board.form_actions import Fields, pop_field, read_body
 from fairlead.board.operations import OPERATIONS
 from fairlead.board.wire import Name
 from fairlead.errors import InvalidRequest, NotFound
-from fairlead.html_form import read_form
-from fairlead.store.file import Connection
-from fairlead.store.people import Person
-from fairlead.store.services import Services
-from fairlead.store.static_tokens import (
+from fairlead.records.people import Person
+from fairlead.records.static_tokens import (
     insert_static_token,
     make_static_token,
     revoke_static_token,
 )
+from fairlead.store.file import Connection
+from fairlead.store.services import Services
+from fairlead.text.html_form import read_form
 from fairlead.wire import Wire
 
 FIELDS_MAX = 30

@@ -10,8 +10,8 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel
 
+from fairlead.records.people import Person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 
 
 @dataclass(frozen=True, slots=True)

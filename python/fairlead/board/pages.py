@@ -19,13 +19,13 @@ from fairlead.board.forms import FormResult, submit_form
 from fairlead.board.todos import TodoFilter
 from fairlead.board.views import ProjectView
 from fairlead.board.wire import MemberRole, SprintStatus, Status
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import FairleadError
 from fairlead.moment import moment_of, now_ms
+from fairlead.records.people import Person
+from fairlead.records.static_tokens import list_static_tokens
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 from fairlead.store.services import ServicesDep
-from fairlead.store.static_tokens import list_static_tokens
 from fairlead.style.page_style import (
     COLOURS,
     asset,

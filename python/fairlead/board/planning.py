@@ -10,8 +10,8 @@ from fairlead.board.fields import NewSprint, NewTag, SprintChange, TagChange, re
 from fairlead.board.views import Deleted, SprintList, SprintView, TagList, TagView
 from fairlead.errors import Conflict
 from fairlead.moment import moment_of, now_ms
+from fairlead.records.people import Person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 from fairlead.store.table import read_number
 
 SPRINTS_MAX = 500

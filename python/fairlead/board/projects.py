@@ -24,9 +24,9 @@ from fairlead.board.views import (
 from fairlead.board.wire import MemberRole, Status
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.moment import moment_of, now_ms
+from fairlead.records.people import Person, count_people, find_person
+from fairlead.records.people import list_people as read_people
 from fairlead.store.file import Connection
-from fairlead.store.people import Person, count_people, find_person
-from fairlead.store.people import list_people as read_people
 from fairlead.store.table import read_number
 
 PROJECTS_MAX = 1_000

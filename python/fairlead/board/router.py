@@ -20,8 +20,8 @@ from fairlead.board.operation import Operation
 from fairlead.board.operations import OPERATIONS
 from fairlead.board.todos import TodoFilter
 from fairlead.board.wire import Day, Status
+from fairlead.records.people import Person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Limit, Offset
 

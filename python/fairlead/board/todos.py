@@ -20,8 +20,8 @@ from fairlead.board.views import Board, Deleted, TodoList, TodoTag, TodoView
 from fairlead.board.wire import Status
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.moment import moment_of, now_ms
+from fairlead.records.people import Person, find_person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person, find_person
 from fairlead.store.table import read_number
 
 TODOS_MAX = 10_000

@@ -11,8 +11,8 @@ from fairlead.board import todos
 from fairlead.board.todos import TodoFilter
 from fairlead.board.tool_models import ListTodos, PageInput, Todos
 from fairlead.errors import InvalidRequest
+from fairlead.records.people import Person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 
 Part = TypeVar("Part", bound=BaseModel)
 

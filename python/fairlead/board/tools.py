@@ -10,8 +10,8 @@ from fairlead.board.operation import Operation
 from fairlead.board.operations import OPERATIONS
 from fairlead.board.tool_pages import fetch_page
 from fairlead.mcp.tool import Call, Tool
+from fairlead.records.people import Person
 from fairlead.store.file import Connection
-from fairlead.store.people import Person
 
 
 def _tool(operation: Operation) -> Tool[Any]:

@@ -10,13 +10,13 @@ import typer
 
 from fairlead import __version__
 from fairlead.cli.chosen import CONTEXT
-from fairlead.cli.completion import COMPLETION_VARIABLE, complete_context, know_shells
+from fairlead.cli.commands.completion import COMPLETION_VARIABLE, complete_context, know_shells
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.group import HELP_OPTIONS
 from fairlead.cli.printable import printable
 from fairlead.cli.tool_commands import ToolCommands
 from fairlead.errors import Refusal
-from fairlead.sentence import opened
+from fairlead.text.sentence import opened
 
 app = typer.Typer(
     cls=ToolCommands,

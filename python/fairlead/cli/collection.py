@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.output import say, show_json, show_table
-from fairlead.near_names import did_you_mean
+from fairlead.text.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.sentence import opened
+from fairlead.text.sentence import opened
 
 
 class CommandFailed(Exception):

@@ -20,7 +20,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.instance_lock import is_in_use
 from fairlead.cli.options import DATA_DIR
 from fairlead.errors import Refusal
-from fairlead.host import is_loopback
+from fairlead.net.host import is_loopback
 
 _DEFAULT_PORT: Final = 20128
 

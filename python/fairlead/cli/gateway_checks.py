@@ -142,7 +142,7 @@ def _snapshot(health: dict[str, Any]) -> Iterator[Finding]:
 
 def _proxy_variables(instance: Instance) -> Iterator[Finding]:
     """Variables of this shell that a newcomer may expect the gateway to follow."""
-    from fairlead.proxy_variables import PAGE, ignored_proxies, proxy_warning
+    from fairlead.net.proxy_variables import PAGE, ignored_proxies, proxy_warning
 
     proxies = ignored_proxies()
     if proxies and instance.get("/api/settings/proxy")["proxy"] is None:

@@ -14,7 +14,7 @@ class CommandEntry(NamedTuple):
     """The module of a command, and its line in the list of commands."""
 
     module: str
-    """Below `fairlead.cli`."""
+    """Below `fairlead.cli.commands`."""
     function: str
     """A function, or `app` for a group of commands."""
     summary: str
@@ -126,7 +126,7 @@ def summary_of(name: str, entry: CommandEntry) -> TyperCommand:
 
 def load(name: str, entry: CommandEntry) -> Any:
     """The command itself."""
-    found = getattr(import_module(f"fairlead.cli.{entry.module}"), entry.function)
+    found = getattr(import_module(f"fairlead.cli.commands.{entry.module}"), entry.function)
     loaded = typer.Typer(context_settings=HELP_OPTIONS)
     if isinstance(found, typer.Typer):
         loaded.add_typer(found, name=name)

@@ -129,7 +129,7 @@ def _clock(folder: Path) -> Finding:
 
 
 def _optional_parts() -> Iterator[Finding]:
-    from fairlead.extra import EXTRAS, install_command, is_installed
+    from fairlead.process.extra import EXTRAS, install_command, is_installed
 
     for extra in EXTRAS:
         text = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from fairlead.near_names import did_you_mean
+from fairlead.text.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance

@@ -34,14 +34,14 @@ class ToolCommands(CommandGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name.startswith(SETUP_PREFIX):
             # Imported when it is run, as every command is.
-            setup = import_module("fairlead.cli.setup")
+            setup = import_module("fairlead.cli.commands.setup")
             command = setup.setup_command(name.removeprefix(SETUP_PREFIX))
         return name, command, rest
 
 
 def _near_tools(wanted: str) -> str:
     """The setup commands that were probably meant."""
-    from fairlead.near_names import did_you_mean
+    from fairlead.text.near_names import did_you_mean
 
     return (
         did_you_mean(wanted, (SETUP_PREFIX + name for name in displayed_tools()))

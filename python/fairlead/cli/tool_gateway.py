@@ -151,7 +151,7 @@ def open_gateway(choice: GatewayChoice) -> ToolGateway:
 
 
 def _remote_url(text: str) -> str:
-    from fairlead.web_address import service_address
+    from fairlead.net.web_address import service_address
 
     try:
         return service_address(text).removesuffix("/v1")

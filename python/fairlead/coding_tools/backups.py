@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict
 from fairlead.coding_tools.formats.change import Change
 from fairlead.coding_tools.home_file import FileState
 from fairlead.errors import Internal
-from fairlead.fsync import fsync_path
 from fairlead.moment import moment_of, now_ms
+from fairlead.process.fsync import fsync_path
 from fairlead.store.sealer import KEY_BYTES, Sealer, decode_key, make_secret_file
 
 KEPT_BACKUPS: Final = 50

@@ -25,8 +25,8 @@ from fairlead.coding_tools.entry import Detection, ToolEntry
 from fairlead.coding_tools.formats.change import Step, UneditableFile
 from fairlead.coding_tools.formats.document import parse
 from fairlead.coding_tools.home_file import HomeFile, UnsafeFile
-from fairlead.minimal_environment import minimal_environment
 from fairlead.moment import moment_of
+from fairlead.process.minimal_environment import minimal_environment
 
 DEADLINE_S: Final = 5.0
 _AT_ONCE: Final = 8

@@ -30,9 +30,9 @@ from fairlead.coding_tools.views import (
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.fields import Spelled, Text
 from fairlead.gateway.models.catalogue_router import CatalogueFilter, ModelEntry, catalogue_page
+from fairlead.net.web_address import service_address
 from fairlead.settings import ControlConfig
 from fairlead.store.services import Services, ServicesDep
-from fairlead.web_address import service_address
 from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/cli-tools", tags=["coding tools"])

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairlead import _core
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.errors import (
     FairleadError,
     Internal,
@@ -21,7 +21,7 @@ from fairlead.errors import (
     MethodNotAllowed,
     NotFound,
 )
-from fairlead.invalid import invalid_request
+from fairlead.text.invalid import invalid_request
 
 
 # Many parameters: the facts of a request that choose the shape of its error.

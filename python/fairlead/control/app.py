@@ -34,7 +34,6 @@ from fairlead.control.snapshot_lag import SnapshotLag
 from fairlead.control.start_memory import release_start_memory
 from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
-from fairlead.egress import Egress
 from fairlead.errors import Refusal
 from fairlead.gateway.cluster.relay_node import RelayNodes
 from fairlead.gateway.files.fill import FILL_PATH, Fill
@@ -48,7 +47,8 @@ from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.moment import now_ms
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
+from fairlead.net.egress import Egress
+from fairlead.process.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 from fairlead.settings import ControlConfig
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.blobs.place import close_blobs
@@ -60,9 +60,9 @@ from fairlead.store.sealer import decode_key, load_key, load_sealer
 from fairlead.store.services import Services
 from fairlead.store.state import State
 from fairlead.store.state_database import open_state
-from fairlead.usage.metrics import counters_of
-from fairlead.usage.shared_log import SharedLog
-from fairlead.usage.spent import SpentSums
+from fairlead.usage.budgets.spent import SpentSums
+from fairlead.usage.ingestion.shared_log import SharedLog
+from fairlead.usage.telemetry.metrics import counters_of
 
 # Time in which waiting requests can still be answered that the database is unavailable.
 LEAVE_AFTER_S = 0.5

@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead import _core
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.control.answers import path_pattern
 from fairlead.control.body import replay
 from fairlead.errors import FairleadError, Internal

@@ -20,7 +20,7 @@ from fairlead.errors import (
     TooLarge,
     UnsupportedMediaType,
 )
-from fairlead.json_values import VALUES_MAX, has_too_many_values
+from fairlead.text.json_values import VALUES_MAX, has_too_many_values
 
 BODY_MAX_BYTES = 1024 * 1024
 BODY_DEADLINE_S = 30.0

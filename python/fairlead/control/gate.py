@@ -1,7 +1,7 @@
 """The entry of the control plane: only the relay is admitted, and it states on whose behalf it asks.
 
 Plain ASGI. A request without the link token is answered 403 unread. With it, the caller that the relay resolved
-goes into the scope (`fairlead.caller`), the body is read under a limit and validated, and every error is
+goes into the scope (`fairlead.calls.caller`), the body is read under a limit and validated, and every error is
 answered in the management shape, an unexpected one as `internal` with the request's id.
 """
 
@@ -16,7 +16,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead import _core
-from fairlead.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
+from fairlead.calls.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
 from fairlead.control.answers import error_response, path_pattern
 from fairlead.control.body import BODY_MAX_BYTES, LONG_BODY_BYTES, check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
@@ -32,7 +32,7 @@ from fairlead.gateway.responses.internal import (
     CONTEXT_PATH,
     KEEP_PATH,
 )
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
+from fairlead.process.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 
 REQUEST_DEADLINE_S = 60.0
 UPLOAD_DEADLINE_S = 600.0

@@ -20,8 +20,8 @@ from fairlead.control.relay_nodes import REMOTE_KEY
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.gateway.cluster.relay_node import RelayNodes
-from fairlead.usage.metrics import RelayCounters
-from fairlead.usage.spent import WAIT_S, NodeSums, SpentQuery, SpentSums
+from fairlead.usage.budgets.spent import WAIT_S, NodeSums, SpentQuery, SpentSums
+from fairlead.usage.telemetry.metrics import RelayCounters
 
 LINK_PATH = "/internal/link"
 HOLD_S = 2.0

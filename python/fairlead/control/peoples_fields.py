@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from fairlead import _core
-from fairlead.caller import Principal
+from fairlead.calls.caller import Principal
 from fairlead.control.answers import path_pattern
 from fairlead.errors import Forbidden
 

@@ -17,7 +17,7 @@ import structlog
 from fairlead.control.snapshot_lag import note_lag
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, StorageUnavailable
-from fairlead.fsync import write_whole
+from fairlead.process.fsync import write_whole
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.peers import Peers

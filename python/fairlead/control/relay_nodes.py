@@ -22,11 +22,11 @@ from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
 from fairlead.control.spool_room import SpoolRoom
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest, StorageUnavailable
-from fairlead.fsync import write_whole
 from fairlead.gateway.cluster.relay_node import NodeState, RelayNodes
 from fairlead.gateway.responses.intake import responses_folder
+from fairlead.process.fsync import write_whole
+from fairlead.records.kept_bodies import spool_of
 from fairlead.store.file import Connection
-from fairlead.store.kept_bodies import spool_of
 from fairlead.store.segment import SEALED
 from fairlead.store.services import Services
 

@@ -54,7 +54,7 @@ ROUTERS: Final = (
     _entry("gateway.combos.mapping_router", "/api/model-combo-mappings"),
     _entry("gateway.combos.defaults_router", "/api/settings/combo-defaults"),
     _entry("gateway.combos.alias_router", "/api/models/alias"),
-    _entry("usage.purge_router", "/api/settings/purge-request-history"),
+    _entry("usage.routes.purge_router", "/api/settings/purge-request-history"),
     _entry("coding_tools.routers", "/api/cli-tools"),
     _entry(
         "gateway.context.settings_router",
@@ -65,7 +65,7 @@ ROUTERS: Final = (
     _entry("gateway.context.combos_router", "/api/context/combos"),
     _entry("gateway.context.preview_router", "/api/compression", "/api/context/rtk"),
     _entry("gateway.context.raw_output_router", "/api/context/rtk/raw-output"),
-    _entry("usage.context_router", "/api/context/analytics"),
+    _entry("usage.routes.context_router", "/api/context/analytics"),
     _entry("gateway.outbound.router", "/api/settings/proxy"),
     _entry("gateway.mail.router", "/api/settings/mail"),
     _entry("gateway.ip_filter.router", "/api/settings/ip-filter"),
@@ -135,5 +135,5 @@ ROUTERS: Final = (
     _entry("gateway.interactions.router", "/v1/interactions", "/v1beta/interactions"),
     _entry("search.router", "/api/search-providers", "/v1/search"),
     _entry("scrape.web_fetch_router", "/v1/web/fetch"),
-    _entry("usage.status_router", "/v1/me/status"),
+    _entry("usage.routes.status_router", "/v1/me/status"),
 )

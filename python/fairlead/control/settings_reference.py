@@ -12,7 +12,7 @@ from typing import Annotated, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from fairlead.setting_names import flag_of, variable_of
+from fairlead.process.setting_names import flag_of, variable_of
 from fairlead.settings import ServeFields
 from fairlead.store.operator_settings import OperatorSettings
 

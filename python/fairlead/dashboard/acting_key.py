@@ -17,13 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.dashboard.api import Api, Refused, tier_of
 from fairlead.dashboard.figures import parse_time
 from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.page import FormFields, Visit
 from fairlead.moment import moment_of, now_ms
-from fairlead.store.key_access import is_listed, is_open
+from fairlead.records.key_access import is_listed, is_open
 
 PRINCIPAL: Final = b"x-fairlead-principal"
 FORM: Final = b"x-fairlead-form"

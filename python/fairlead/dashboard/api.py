@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from fairlead import _core
-from fairlead.caller import Principal, caller_of
+from fairlead.calls.caller import Principal, caller_of
 from fairlead.errors import FairleadError, Forbidden, Internal, NotFound
 from fairlead.store.services import services_of
 

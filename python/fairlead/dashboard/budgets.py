@@ -11,8 +11,8 @@ from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.spending import Spending, read_spending
 from fairlead.dashboard.window import ZEROS, Row, day_start_ms
 from fairlead.moment import now_ms
-from fairlead.store.budgets import KINDS, BudgetKind
-from fairlead.store.budgets import window_of as budget_window
+from fairlead.records.budgets import KINDS, BudgetKind
+from fairlead.records.budgets import window_of as budget_window
 
 _PERIODS: Final = {"day": "today", "week": "this week", "month": "this month"}
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import changed_values
-from fairlead.store.budgets import KINDS
+from fairlead.records.budgets import KINDS
 
 PAUSE: Final = "pauseLimits"
 LIMITS: Final = tuple(kind.field for kind in KINDS)

@@ -14,9 +14,9 @@ import httpx
 import orjson
 from starlette.requests import Request
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
+from fairlead.calls.own_relay import as_operator, relay_client
 from fairlead.dashboard.dialect_request import AnswerTokens, DialectRequest, text_of, tokens_of
-from fairlead.own_relay import as_operator, relay_client
 from fairlead.settings import ControlConfig
 
 # Within the deadline of the page's own request.

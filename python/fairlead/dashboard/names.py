@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.dashboard.api import Api
-from fairlead.store.budgets import KINDS
+from fairlead.records.budgets import KINDS
 
 PAGE: Final = 500
 LISTED_MAX: Final = 5_000

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fairlead.dashboard.api import Api
 from fairlead.dashboard.undo import Undo
-from fairlead.store.people import Person
+from fairlead.records.people import Person
 
 Group = Literal["Observe", "Build", "Access", "Protect", "Tools", "Operate"]
 Right = Literal["manage", "person"]

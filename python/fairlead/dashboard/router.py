@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.dashboard.api import Api, Refused, not_there, refused
 from fairlead.dashboard.live import Events, LivePages, Parts, stream
 from fairlead.dashboard.page import Action, Failure, Page, View, Visit
@@ -22,10 +22,10 @@ from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.dashboard.render import ICON, SCRIPT, STYLE, Toast, answer, parts
 from fairlead.dashboard.undo import Undos
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest
-from fairlead.html_form import read_form
-from fairlead.store.people import Person, find_owner_person, find_person
+from fairlead.records.people import Person, find_owner_person, find_person
 from fairlead.store.services import Services, ServicesDep, services_of
 from fairlead.style.page_style import THEME_COOKIE, THEMES, asset
+from fairlead.text.html_form import read_form
 
 router = APIRouter(tags=["pages"])
 

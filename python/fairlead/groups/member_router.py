@@ -16,7 +16,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from fairlead import _core
-from fairlead.caller import MANAGING_SCOPES, Caller, CallerDep
+from fairlead.calls.caller import MANAGING_SCOPES, Caller, CallerDep
 from fairlead.errors import Forbidden, InvalidRequest, NotFound
 from fairlead.gateway.keys.fields import KeyChange, KeyFields, NewKey, check_rules
 from fairlead.gateway.keys.router import CreatedKey, KeyList, KeyView, preview_of, view_key
@@ -37,12 +37,12 @@ from fairlead.groups.router import RevokeKeys
 from fairlead.groups.spending import GroupSpending, read_spending
 from fairlead.groups.views import GroupPlace, MemberList, view_members
 from fairlead.moment import now_ms
+from fairlead.records.group_tree import GroupTree, read_tree
+from fairlead.records.people import find_owner_person
+from fairlead.records.webhook_endpoints import delete_owned_endpoints
 from fairlead.store.file import Connection
-from fairlead.store.group_tree import GroupTree, read_tree
 from fairlead.store.outbox import Event, emit
-from fairlead.store.people import find_owner_person
 from fairlead.store.services import ServicesDep
-from fairlead.store.webhook_endpoints import delete_owned_endpoints
 from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 
 router = APIRouter(prefix="/api/me/groups", tags=["groups"])

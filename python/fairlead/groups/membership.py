@@ -12,9 +12,9 @@ from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.groups.members import Member, MemberRole, drop_member, list_members, put_member
 from fairlead.identity.users import User, find_by_email, find_user
 from fairlead.moment import now_ms
+from fairlead.records.webhook_endpoints import delete_owned_endpoints
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
-from fairlead.store.webhook_endpoints import delete_owned_endpoints
 from fairlead.wire import Wire
 
 

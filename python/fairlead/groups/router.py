@@ -27,8 +27,8 @@ from fairlead.groups.table import (
 )
 from fairlead.groups.views import GroupList, GroupView, MemberList, view_group, view_members
 from fairlead.moment import now_ms
+from fairlead.records.group_tree import LEVELS_MAX, check_group, read_tree
 from fairlead.store.file import Connection
-from fairlead.store.group_tree import LEVELS_MAX, check_group, read_tree
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Limit, Offset, Success, changed_names

@@ -8,7 +8,7 @@ from fairlead.gateway.keys.snapshot import compile_limit, compile_rate_limits
 from fairlead.groups.fields import NewGroup
 from fairlead.groups.table import StoredGroup, list_groups
 from fairlead.money import micros_of
-from fairlead.store import budgets
+from fairlead.records import budgets
 from fairlead.store.file import Connection
 
 _PERIODS = {kind.word: kind.period for kind in budgets.KINDS}

@@ -12,10 +12,10 @@ from fairlead.groups.snapshot import compile_limits
 from fairlead.groups.table import StoredGroup, find_group
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.money import usd_of
+from fairlead.records.group_tree import read_tree
 from fairlead.store.file import Connection
-from fairlead.store.group_tree import read_tree
 from fairlead.store.services import Services
-from fairlead.usage.spent import Question, spent_of
+from fairlead.usage.budgets.spent import Question, spent_of
 from fairlead.wire import Wire
 
 Unit = Literal["usd", "tokens", "requests"]

@@ -8,7 +8,7 @@ from fairlead.groups.fields import GroupFields
 from fairlead.groups.members import Member, MemberRole
 from fairlead.groups.table import GroupContent, StoredGroup
 from fairlead.moment import Time, moment_of
-from fairlead.store.group_tree import GroupTree
+from fairlead.records.group_tree import GroupTree
 from fairlead.wire import Wire
 
 _EMPTY = GroupContent(0, 0, 0)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.identity.sign_in import Attempt, SignIn
 from fairlead.store.services import ServicesDep
 

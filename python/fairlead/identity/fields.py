@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_core import PydanticCustomError
 
-from fairlead.placeholder_password import is_placeholder
+from fairlead.process.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
 
 NEW_PASSWORD_MIN_CHARS = 8

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 from starlette.requests import Request
 
-from fairlead.caller import Caller
+from fairlead.calls.caller import Caller
 from fairlead.identity.sign_in import Attempt, SignIn
 from fairlead.store.database import Transaction
 from fairlead.store.services import Services

@@ -18,7 +18,6 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from pydantic import Field, SecretStr, ValidationError
 
 from fairlead.errors import Conflict, FairleadError, InvalidRequest
-from fairlead.html_form import read_form
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Verdict
 from fairlead.identity.fields import Email, NewPassword
@@ -28,6 +27,7 @@ from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import find_user, has_any_identity
 from fairlead.settings import PASSWORD_MAX_CHARS
 from fairlead.style.page_style import COLOURS, guard_headers, page_environment
+from fairlead.text.html_form import read_form
 from fairlead.wire import Wire
 
 router = APIRouter(tags=["pages"])

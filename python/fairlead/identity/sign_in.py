@@ -11,7 +11,8 @@ from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairlead.caller import Caller
+from fairlead.calls.caller import Caller
+from fairlead.calls.origin import address_of, is_https, is_on_this_machine
 from fairlead.errors import (
     Conflict,
     FairleadError,
@@ -50,7 +51,6 @@ from fairlead.identity.users import (
     update_profile,
 )
 from fairlead.moment import now_ms
-from fairlead.origin import address_of, is_https, is_on_this_machine
 from fairlead.settings import ServeFields
 from fairlead.store.database import Transaction
 from fairlead.store.file import Connection

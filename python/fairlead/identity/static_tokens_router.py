@@ -7,14 +7,14 @@ from fastapi import APIRouter, Response
 from fairlead.errors import NotFound
 from fairlead.identity.attempt import AttemptDep
 from fairlead.moment import Time, moment_of
-from fairlead.store.file import Connection
-from fairlead.store.static_tokens import (
+from fairlead.records.static_tokens import (
     StaticToken,
     insert_static_token,
     list_static_tokens,
     make_static_token,
     revoke_static_token,
 )
+from fairlead.store.file import Connection
 from fairlead.wire import Limit, Name, Offset, Wire
 
 router = APIRouter(prefix="/api/me/tokens", tags=["auth"])

@@ -16,7 +16,7 @@ import structlog
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from fairlead.caller import Caller
+from fairlead.calls.caller import Caller
 from fairlead.mcp.message import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,

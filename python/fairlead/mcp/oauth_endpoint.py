@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.mcp.http import is_foreign, refuse, serve_message
 from fairlead.mcp.server import Server
 from fairlead.mcp.tool import Call
-from fairlead.store.people import Person
+from fairlead.records.people import Person
 from fairlead.store.services import Services, ServicesDep
 from fairlead.store.tool_access import ToolRefusal
 

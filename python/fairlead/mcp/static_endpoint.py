@@ -14,15 +14,15 @@ import orjson
 from fastapi import APIRouter, Request, Response
 
 from fairlead import __version__
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.mcp.http import EVENTS, JSON, is_foreign, origin_by_address, refuse, serve_message
 from fairlead.mcp.message import RpcError, read_object
 from fairlead.mcp.revision import SUPPORTED
 from fairlead.mcp.server import Server, ToolFailed, run_tool
 from fairlead.mcp.tool import Call
-from fairlead.store.people import Person, find_person
+from fairlead.records.people import Person, find_person
+from fairlead.records.static_tokens import find_token_person
 from fairlead.store.services import Services, ServicesDep
-from fairlead.store.static_tokens import find_token_person
 
 # A page of another origin cannot send it without asking, and is not allowed to.
 CSRF_HEADER = "x-fairlead"

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from fairlead.store.people import Person
+from fairlead.records.people import Person
 from fairlead.store.services import Services
 
 Input = TypeVar("Input", bound=BaseModel)

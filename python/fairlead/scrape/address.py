@@ -12,7 +12,7 @@ from fairlead.errors import InvalidRequest
 
 if TYPE_CHECKING:
     # The processes that read pages know addresses, and nothing of the network.
-    from fairlead.egress import Egress
+    from fairlead.net.egress import Egress
 
 URL_MAX_CHARS = 2048
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from fairlead.calls.model import Model, ModelAnswer
 from fairlead.errors import InvalidRequest, UpstreamTimeout
-from fairlead.model import Model, ModelAnswer
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import check_url
 from fairlead.scrape.fetch.fetcher import FetchFailed

@@ -16,7 +16,7 @@ from fairlead.errors import (
     UpstreamStatus,
     UpstreamTimeout,
 )
-from fairlead.operator_egress import EgressTransport
+from fairlead.net.operator_egress import EgressTransport
 from fairlead.search.engines import ENGINES, read_results
 from fairlead.search.query import SearchQuery, SearchResult
 

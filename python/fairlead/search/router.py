@@ -12,12 +12,13 @@ from pydantic import Field, SecretStr, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead import _core
-from fairlead.cost_header import cost_header
+from fairlead.calls.cost_header import cost_header
 from fairlead.errors import InvalidRequest
-from fairlead.host import AddressRefused, spell_origin, split_address
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.money import micros_of, usd_of
-from fairlead.operator_egress import POLICY
+from fairlead.net.host import AddressRefused, spell_origin, split_address
+from fairlead.net.operator_egress import POLICY
+from fairlead.net.secret_origin import check_secret_origin
 from fairlead.search.engines import ENGINES, Kind
 from fairlead.search.query import SearchQuery
 from fairlead.search.run import search
@@ -30,7 +31,6 @@ from fairlead.search.table import (
     list_providers,
     usable_providers,
 )
-from fairlead.secret_origin import check_secret_origin
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from fairlead.node_link import NodeAddress
+from fairlead.net.node_link import NodeAddress
 
 REST_S: Final = 5.0
 CONNECT_S: Final = 2.0

@@ -7,6 +7,7 @@ import json
 import secrets
 from typing import Final
 
+from fairlead.process.threads import CONTROL_THREADS
 from fairlead.serve.child import Child
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.environment import child_environment
@@ -14,7 +15,6 @@ from fairlead.serve.instance import Instance
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import Address, free_port
 from fairlead.serve.watchdog import Watchdog
-from fairlead.threads import CONTROL_THREADS
 
 CONTROL_STOPS_S: Final = 10
 _RELAY_STOPS_AFTER_DRAIN_S: Final = 5

@@ -7,14 +7,14 @@ from typing import Any, Final
 from pydantic import SecretStr
 
 from fairlead.errors import Refusal
-from fairlead.node_link import (
+from fairlead.net.node_link import (
     check_node_token,
     control_context,
     read_control_urls,
     read_listen,
     relay_context,
 )
-from fairlead.setting_names import flag_and_variable, variable_of
+from fairlead.process.setting_names import flag_and_variable, variable_of
 from fairlead.settings.secret_key import read_secret_file
 from fairlead.settings.serve import ServeSettings
 

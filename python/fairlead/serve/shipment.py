@@ -22,7 +22,7 @@ from urllib.parse import quote
 import structlog
 
 from fairlead import __version__
-from fairlead.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
+from fairlead.process.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 from fairlead.serve.controls import Control, Controls
 from fairlead.store.segment import Segment, read_segments
 

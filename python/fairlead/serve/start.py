@@ -6,13 +6,13 @@ from typing import NoReturn
 
 from fairlead import __version__
 from fairlead.coding_tools.acp.config import acp_document
+from fairlead.process.vectors import vector_files
 from fairlead.serve.instance import Instance, become_supervisor
 from fairlead.serve.role import check_role, tunnel_document, with_node_token
 from fairlead.serve.tls import check_certificate
 from fairlead.settings.secret_key import with_secret_key
 from fairlead.settings.serve import ServeSettings
 from fairlead.standin.installed import check_standin
-from fairlead.vectors import vector_files
 
 
 def start(settings: ServeSettings) -> NoReturn:

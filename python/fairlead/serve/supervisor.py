@@ -21,8 +21,8 @@ from typing import Final
 
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import make_local_token
-from fairlead.proxy_variables import PAGE, ignored_proxies, proxy_warning
-from fairlead.sentence import opened
+from fairlead.net.proxy_variables import PAGE, ignored_proxies, proxy_warning
+from fairlead.process.start_check import check_public
 from fairlead.serve.child import Child
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.failure import StartFailed
@@ -31,9 +31,9 @@ from fairlead.serve.log import LogSink
 from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import ready_worker
-from fairlead.start_check import check_public
 from fairlead.store.sealer import load_key
 from fairlead.store.status import StoreStatus
+from fairlead.text.sentence import opened
 
 _READY_WITHIN_S: Final = 60.0
 _ASK_EVERY_S: Final = 0.03

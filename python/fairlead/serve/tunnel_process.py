@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.control.logs import configure_logs
-from fairlead.node_link import NodeAddress, control_context, relay_context
+from fairlead.net.node_link import NodeAddress, control_context, relay_context
 from fairlead.serve.controls import Controls
 from fairlead.serve.relay_entry import WAITING_MAX, RelayEntry
 from fairlead.serve.shipment import Shipment

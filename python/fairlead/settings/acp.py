@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from fairlead.names_in import names_in
 from fairlead.settings.group import AbsolutePath, SettingsGroup
+from fairlead.text.names_in import names_in
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 

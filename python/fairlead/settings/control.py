@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr
 
+from fairlead.process.tracing import Batching
 from fairlead.settings.fields import ServeFields
-from fairlead.tracing import Batching
 
 
 class ControlConfig(ServeFields):

@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from pydantic import Field, field_validator
 
 from fairlead.errors import Refusal
-from fairlead.setting_names import variable_of
+from fairlead.net.web_address import service_address
+from fairlead.process.setting_names import variable_of
 from fairlead.settings.group import OptionalSecret, SettingsGroup
-from fairlead.web_address import service_address
 
 DEFAULT_REGION: Final = "us-east-1"
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")

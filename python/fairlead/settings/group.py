@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
 
-from fairlead.web_address import service_address, web_address
+from fairlead.net.web_address import service_address, web_address
 
 
 class SettingsGroup(BaseModel):

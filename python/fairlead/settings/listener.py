@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fairlead.host import is_loopback
+from fairlead.net.host import is_loopback
 from fairlead.settings.group import SettingsGroup
 
 

@@ -6,8 +6,8 @@ import re
 
 from pydantic import AliasChoices, Field, field_validator
 
-from fairlead.names_in import names_in
 from fairlead.settings.group import OptionalWebAddress, SettingsGroup
+from fairlead.text.names_in import names_in
 
 # A host name: labels of at most 63 characters with dots between.
 HOST_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")

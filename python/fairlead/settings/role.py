@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from fairlead.node_link import NODE_TOKEN_MIN, check_node_token, read_control_urls, read_listen
+from fairlead.net.node_link import NODE_TOKEN_MIN, check_node_token, read_control_urls, read_listen
 from fairlead.settings.group import AbsolutePath, OptionalSecret, SettingsGroup
 
 

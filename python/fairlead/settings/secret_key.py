@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from pydantic import SecretStr
 
 from fairlead.errors import Refusal
-from fairlead.setting_names import variable_of
+from fairlead.process.setting_names import variable_of
 from fairlead.settings.access import AccessFields
 
 SettingsT = TypeVar("SettingsT", bound=AccessFields)

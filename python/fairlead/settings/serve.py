@@ -12,18 +12,18 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead.errors import Refusal
-from fairlead.names_in import names_in
-from fairlead.setting_names import flag_and_variable, variable_of
-from fairlead.settings.fields import ServeFields
-from fairlead.settings.public_address import HOST_NAME
-from fairlead.start_check import (
+from fairlead.process.setting_names import flag_and_variable, variable_of
+from fairlead.process.start_check import (
     check_issuer,
     check_issuer_way,
     check_public,
     check_sign_on,
     check_tls,
 )
-from fairlead.tracing import read_batching, read_sampling
+from fairlead.process.tracing import read_batching, read_sampling
+from fairlead.settings.fields import ServeFields
+from fairlead.settings.public_address import HOST_NAME
+from fairlead.text.names_in import names_in
 
 
 class ServeSettings(ServeFields, BaseSettings):

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from fairlead.net.store_url import check_store_url
 from fairlead.settings.group import OptionalSecret, SettingsGroup
-from fairlead.store_url import check_store_url
 
 
 def _checked(secret: OptionalSecret) -> OptionalSecret:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.errors import Refusal
-from fairlead.extra import install_command, is_installed
+from fairlead.process.extra import install_command, is_installed
 
 
 def check_standin() -> None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from fairlead.caller import Caller
+from fairlead.calls.caller import Caller
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id

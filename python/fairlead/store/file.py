@@ -18,11 +18,11 @@ from typing import TypeVar
 import duckdb
 
 from fairlead.errors import Refusal
-from fairlead.fsync import fsync_path
+from fairlead.process.fsync import fsync_path
+from fairlead.process.threads import CONTROL_THREADS
 from fairlead.store.connection import Connection as Connection  # noqa: PLC0414 - the tables' functions import it here
 from fairlead.store.file_transaction import FileConnection as FileConnection  # noqa: PLC0414 - imported here
 from fairlead.store.file_transaction import FileTransaction
-from fairlead.threads import CONTROL_THREADS
 
 T = TypeVar("T")
 

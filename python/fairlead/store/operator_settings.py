@@ -22,9 +22,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from fairlead.net.web_address import web_address
 from fairlead.store.file import Connection
 from fairlead.store.origins import ORIGINS_MAX, spell_origin
-from fairlead.web_address import web_address
 
 GuardrailAction = Literal["warn", "redact", "block"]
 AccountStrategy = Literal["p2c", "fill-first", "round-robin", "weighted", "least-used", "sticky"]

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import structlog
 
-from fairlead.fsync import fsync_path
+from fairlead.process.fsync import fsync_path
 from fairlead.store.connection import Connection
 from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.prepare import usage_path

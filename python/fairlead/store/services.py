@@ -18,10 +18,10 @@ from fastapi import Depends
 from pydantic import SecretStr
 from starlette.requests import HTTPConnection, Request
 
-from fairlead.bearer import Bearers
-from fairlead.caller import Caller
-from fairlead.egress import Egress
+from fairlead.calls.bearer import Bearers
+from fairlead.calls.caller import Caller
 from fairlead.errors import StorageUnavailable
+from fairlead.net.egress import Egress
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database, Transaction
 from fairlead.store.peers import Peers, WorkLeases

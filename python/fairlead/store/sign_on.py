@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from fairlead.errors import Internal
-from fairlead.setting_names import variable_of
+from fairlead.process.setting_names import variable_of
 from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings

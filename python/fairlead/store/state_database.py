@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fairlead.errors import Refusal
-from fairlead.extra import install_command, is_installed
+from fairlead.process.extra import install_command, is_installed
 from fairlead.store.file import FileConnection, open_file
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from starlette.requests import Request
 
-from fairlead.caller import Caller
+from fairlead.calls.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import orjson
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import Unauthenticated
 from fairlead.mcp.static_endpoint import static_endpoint
 from fairlead.mcp.tool import Call
-from fairlead.store.people import Person, find_owner_person, find_person
+from fairlead.records.people import Person, find_owner_person, find_person
 from fairlead.store.services import ServicesDep
 from fairlead.tasks.envelope import Envelope, envelope_schema
 from fairlead.tasks.fields import DiffAsk, HealthAsk, ManageAsk, OrchestrateAsk

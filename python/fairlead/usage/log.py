@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.store.file import Connection
 from fairlead.store.table import read_number
-from fairlead.usage.record import COLUMNS as RECORD
+from fairlead.usage.ingestion.record import COLUMNS as RECORD
 
 COLUMNS = tuple(name for name in RECORD if name != "no_log")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from fairlead.usage.body_router import router as bodies
-from fairlead.usage.live_router import router as live
-from fairlead.usage.metrics_router import router as metrics
-from fairlead.usage.number_router import router as numbers
-from fairlead.usage.quota_router import router as quota
-from fairlead.usage.router import router as usage
+from fairlead.usage.routes.body_router import router as bodies
+from fairlead.usage.routes.live_router import router as live
+from fairlead.usage.routes.metrics_router import router as metrics
+from fairlead.usage.routes.number_router import router as numbers
+from fairlead.usage.routes.quota_router import router as quota
+from fairlead.usage.routes.router import router as usage
+from fairlead.usage.routes.unpriced_router import router as unpriced
 from fairlead.usage.token_limits.router import router as token_limits
-from fairlead.usage.unpriced_router import router as unpriced
 
 ROUTERS: tuple[APIRouter, ...] = (
     usage,

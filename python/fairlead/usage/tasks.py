@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from fairlead.store.arrivals import Arrivals
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.store.spool_watch import SpoolWatch
-from fairlead.usage.body_keeping import body_keeper_of
-from fairlead.usage.retention import run_merging, run_retention
-from fairlead.usage.shared_log import SharedLog, store_of
-from fairlead.usage.traces import traces_of
+from fairlead.usage.bodies.body_keeping import body_keeper_of
+from fairlead.usage.ingestion.retention import run_merging, run_retention
+from fairlead.usage.ingestion.shared_log import SharedLog, store_of
+from fairlead.usage.telemetry.traces import traces_of
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fairlead.store.database import Database
     from fairlead.store.state import State
-    from fairlead.usage.ingest import Ingest
-    from fairlead.usage.segment_store import SegmentStore
+    from fairlead.usage.ingestion.ingest import Ingest
+    from fairlead.usage.ingestion.segment_store import SegmentStore
 
 
 def _intake(
@@ -29,8 +29,8 @@ def _intake(
     Callable[[State, Database, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest], SegmentStore
 ]:
     """The ingestion task. It is imported on first use, because polars is large."""
-    from fairlead.usage.announce import announce  # noqa: PLC0415
-    from fairlead.usage.ingest import Ingest  # noqa: PLC0415
+    from fairlead.usage.budgets.announce import announce  # noqa: PLC0415
+    from fairlead.usage.ingestion.ingest import Ingest  # noqa: PLC0415
 
     return announce, Ingest, store_of(services)
 

@@ -9,10 +9,10 @@ from pydantic import Field
 from fairlead.errors import InvalidRequest
 from fairlead.mcp.tool import Call, Tool
 from fairlead.moment import moment_of, now_ms
-from fairlead.usage.closed_bins import BinsReader, ClosedBins
-from fairlead.usage.history import BUCKETS, Dimension, HistoryQuery, read_history
-from fairlead.usage.span import Span
-from fairlead.usage.views import History, show_history_row
+from fairlead.usage.routes.views import History, show_history_row
+from fairlead.usage.sums.closed_bins import BinsReader, ClosedBins
+from fairlead.usage.sums.history import BUCKETS, Dimension, HistoryQuery, read_history
+from fairlead.usage.sums.span import Span
 from fairlead.wire import Wire
 
 DAY_MS = 86_400_000

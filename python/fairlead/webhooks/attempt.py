@@ -16,10 +16,10 @@ import h11
 import structlog
 
 from fairlead import __version__, _core
-from fairlead.connection_fault import cause_of
-from fairlead.egress import AddressForbidden, Egress, NameUnknown
-from fairlead.host import AddressRefused
-from fairlead.store.signing_keys import SigningKey
+from fairlead.net.connection_fault import cause_of
+from fairlead.net.egress import AddressForbidden, Egress, NameUnknown
+from fairlead.net.host import AddressRefused
+from fairlead.records.signing_keys import SigningKey
 from fairlead.webhooks.connection import Connection, ConnectionLost, ConnectionPool
 from fairlead.webhooks.schedule import parse_retry_after
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import h11
 
-from fairlead.egress import Egress
+from fairlead.net.egress import Egress
 
 # Bytes of an answer's body that are read and thrown away, so that the listener can finish sending.
 ANSWER_MAX_BYTES: Final = 16 * 1024

@@ -12,10 +12,10 @@ from typing import Final
 import structlog
 
 from fairlead.errors import Internal
+from fairlead.records.signing_keys import find_signing_key
+from fairlead.records.webhook_endpoints import live_secrets
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
-from fairlead.store.signing_keys import find_signing_key
-from fairlead.store.webhook_endpoints import live_secrets
 from fairlead.webhooks.attempt import OutgoingMessage, Signer
 
 log = structlog.get_logger("fairlead.webhooks")

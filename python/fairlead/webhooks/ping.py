@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.connection_fault import shown_address
 from fairlead.errors import Overloaded
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.net.connection_fault import shown_address
+from fairlead.records.webhook_endpoints import Endpoint, live_secrets
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
 from fairlead.store.services import Services
-from fairlead.store.webhook_endpoints import Endpoint, live_secrets
 from fairlead.webhooks.attempt import Answer, ErrorKind, OutgoingMessage, attempt
 from fairlead.webhooks.history import insert_tested
 

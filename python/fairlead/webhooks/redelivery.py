@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.moment import ms_of, now_ms
+from fairlead.records.webhook_endpoints import Endpoint
 from fairlead.store.file import Connection
-from fairlead.store.webhook_endpoints import Endpoint
 from fairlead.webhooks.fields import Redelivery
 from fairlead.webhooks.history import (
     REDELIVERED_AT_MOST,

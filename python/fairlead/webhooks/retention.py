@@ -8,9 +8,9 @@ import asyncio
 from typing import Final
 
 from fairlead.moment import now_ms
+from fairlead.records.service_jobs import sweep_jobs
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
-from fairlead.store.service_jobs import sweep_jobs
 from fairlead.store.state import State
 
 EVERY_S: Final = 60.0

@@ -8,13 +8,11 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.errors import Conflict, InvalidRequest, NotFound
-from fairlead.host import AddressRefused
 from fairlead.moment import now_ms
-from fairlead.store.file import Connection
-from fairlead.store.services import ServicesDep
-from fairlead.store.webhook_endpoints import (
+from fairlead.net.egress import Egress
+from fairlead.net.host import AddressRefused
+from fairlead.records.webhook_endpoints import (
     Endpoint,
     SecretChange,
     count_endpoints,
@@ -27,6 +25,8 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
 from fairlead.webhooks.delivery_page import DeliveryPage, next_of
 from fairlead.webhooks.fields import NewWebhook, Redelivery, Rotation, WebhookChange
 from fairlead.webhooks.history import (

@@ -13,15 +13,13 @@ from fastapi import APIRouter, Body, Depends, Query
 from starlette.responses import JSONResponse
 
 from fairlead import _core
-from fairlead.caller import CallerDep
-from fairlead.egress import Egress
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
-from fairlead.host import AddressRefused
 from fairlead.moment import now_ms
-from fairlead.store.file import Connection
-from fairlead.store.services import ServicesDep
-from fairlead.store.signing_keys import public_keys
-from fairlead.store.webhook_endpoints import (
+from fairlead.net.egress import Egress
+from fairlead.net.host import AddressRefused
+from fairlead.records.signing_keys import public_keys
+from fairlead.records.webhook_endpoints import (
     Endpoint,
     SecretChange,
     count_endpoints,
@@ -34,6 +32,8 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
 from fairlead.webhooks.delivery_page import DeliveryPage, next_of
 from fairlead.webhooks.fields import Redelivery
 from fairlead.webhooks.history import attempts_of, list_deliveries

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from fairlead.errors import InvalidRequest
 from fairlead.events import EVERY, SERVICE_EVENTS
 from fairlead.moment import iso, moment_of
-from fairlead.store.webhook_endpoints import Endpoint, SecretPreview
+from fairlead.records.webhook_endpoints import Endpoint, SecretPreview
 from fairlead.webhooks.fields import Name, Url
 from fairlead.webhooks.history import Attempt, Delivery
 

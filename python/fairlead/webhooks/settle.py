@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fairlead.egress import host_and_port
 from fairlead.moment import iso, moment_of
+from fairlead.net.egress import host_and_port
+from fairlead.records.webhook_endpoints import Endpoint, endpoints_by_id, update_endpoint
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
-from fairlead.store.webhook_endpoints import Endpoint, endpoints_by_id, update_endpoint
 from fairlead.store.work_leases import Lease, kept_tokens
 from fairlead.webhooks.attempt import Answer
 from fairlead.webhooks.due_deliveries import DueDelivery

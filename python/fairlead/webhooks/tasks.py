@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.origin import public_base
+from fairlead.calls.origin import public_base
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.webhooks.retention import run_retention
 from fairlead.webhooks.worker import Worker

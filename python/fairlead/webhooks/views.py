@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool
 
 from fairlead.events import CATALOGUE
 from fairlead.moment import Time, moment_of
-from fairlead.store.webhook_endpoints import Endpoint, SecretPreview
+from fairlead.records.webhook_endpoints import Endpoint, SecretPreview
 from fairlead.webhooks.history import Attempt, Delivery
 from fairlead.wire import Wire
 

@@ -16,8 +16,8 @@ from typing import Final
 
 import structlog
 
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
 from fairlead.store.peers import WorkLeases
 from fairlead.store.state import State
 from fairlead.webhooks.attempt import attempt

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.requests import Request
 
-from fairlead.caller import Caller, Principal
+from fairlead.calls.caller import Caller, Principal
 from fairlead.identity.oauth.service import OAuthService, oauth_service
 from fairlead.settings import ControlConfig
 from fairlead.store.services import Services

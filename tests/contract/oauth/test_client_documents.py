@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from fairlead import egress
 from fairlead.identity.oauth.document_fetch import FetchedDocument
 from fairlead.identity.oauth.documents import NoClient, check_document, fault_of_id, fresh_s
 from fairlead.identity.oauth.people import user_ids
+from fairlead.net import egress
 from tests.contract.oauth.conftest import ORIGIN
 from tests.support.documents import DocumentHost
 from tests.support.tool_client import ToolClient

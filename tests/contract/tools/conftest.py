@@ -12,8 +12,8 @@ import pytest
 from fastapi import FastAPI
 
 from fairlead.mcp.revision import STATELESS
+from fairlead.records.static_tokens import insert_static_token, make_static_token
 from fairlead.settings import ControlConfig
-from fairlead.store.static_tokens import insert_static_token, make_static_token
 from tests.support.management import ANONYMOUS, PASSWORD, run_application
 from tests.support.tool_client import ToolClient
 

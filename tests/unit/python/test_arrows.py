@@ -27,6 +27,7 @@ PACKAGE = ROOT / "python" / "fairlead"
 # ground: every room may use them, they use none, and they have no cycle among themselves.
 FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"store"}),
+    frozenset({"records"}),
     frozenset({"mcp"}),
     frozenset({"search"}),  # callers reach it through the gateway, and scraping through itself
     frozenset(
@@ -51,7 +52,7 @@ FLOORS: tuple[frozenset[str], ...] = (
 )
 
 # Folders that belong to the ground, as the modules beside them do.
-GROUND_FOLDERS = frozenset({"settings", "style"})
+GROUND_FOLDERS = frozenset({"calls", "net", "process", "settings", "style", "text"})
 # Crates from the ground up; each may depend on those before it.
 CRATES = ("core", "cache", "dialect", "page", "context", "engine", "listener", "py")
 # Who may bring a runtime, a socket or an interpreter with it.
@@ -72,9 +73,9 @@ ENVIRONMENT_READERS = {
     "coding_tools/acp/application.py": "takes FAIRLEAD_ACP_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
-    "minimal_environment.py": "passes on the few variables that a program needs to run",
+    "process/minimal_environment.py": "passes on the few variables that a program needs to run",
     "cli/app.py": "a shell asks by it what could follow",
-    "proxy_variables.py": "names those that the gateway does not follow",
+    "net/proxy_variables.py": "names those that the gateway does not follow",
     "coding_tools/environment.py": "passes it on to the tool that `run` starts; knows a container by it",
 }
 

@@ -16,7 +16,7 @@ from fairlead.board import todos
 from fairlead.board.fields import NewProject, NewTodo, TodoMove
 from fairlead.board.projects import create_project
 from fairlead.board.todos import TodoFilter, create_todo, delete_todo, list_todos, move_todo
-from fairlead.store.people import Person
+from fairlead.records.people import Person
 from fairlead.store.prepare import MIGRATIONS
 
 WHO = Person("p", "Ada", "ada@example.org", manages=False)

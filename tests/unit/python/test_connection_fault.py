@@ -9,8 +9,8 @@ import ssl
 import httpx
 import pytest
 
-from fairlead.connection_fault import cause_of, shown_address
 from fairlead.gateway.providers.client import fetch, open_client
+from fairlead.net.connection_fault import cause_of, shown_address
 
 
 async def fault(url: str) -> str:

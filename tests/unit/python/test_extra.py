@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest, Refusal
-from fairlead.extra import EXTRAS, install_command, is_installed
+from fairlead.net.egress import Egress
+from fairlead.process.extra import EXTRAS, install_command, is_installed
 from fairlead.scrape.browser.process import Browser
 from fairlead.standin.installed import check_standin
 

@@ -8,7 +8,7 @@ import pytest
 from starlette.background import BackgroundTask
 from starlette.types import Message
 
-from fairlead.file_answer import FileAnswer
+from fairlead.process.file_answer import FileAnswer
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.host import is_loopback
+from fairlead.net.host import is_loopback
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ ROOMS = (
     "fairlead.scrape",
     "fairlead.tasks",
     "fairlead.agents",
-    "fairlead.usage.ingest",
+    "fairlead.usage.ingestion.ingest",
 )
 
 

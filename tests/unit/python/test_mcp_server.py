@@ -15,7 +15,7 @@ from fairlead.mcp.message import Request, RpcError
 from fairlead.mcp.revision import STATELESS
 from fairlead.mcp.server import PAGE, Server
 from fairlead.mcp.tool import Call, Tool, toolbox
-from fairlead.store.people import Person
+from fairlead.records.people import Person
 
 pytestmark = pytest.mark.anyio
 

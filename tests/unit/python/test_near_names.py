@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.near_names import did_you_mean, near_names
+from fairlead.text.near_names import did_you_mean, near_names
 
 MODELS = ["openai/gpt-4o", "openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5", "demo/standin"]
 

@@ -8,8 +8,8 @@ from typing import Self
 import httpx
 import pytest
 
-from fairlead import operator_egress
-from fairlead.operator_egress import EgressTransport
+from fairlead.net import operator_egress
+from fairlead.net.operator_egress import EgressTransport
 
 
 async def _here(_host: str, _port: int) -> list[str]:

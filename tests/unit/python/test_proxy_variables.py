@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.proxy_variables import ignored_proxies, proxy_warning
+from fairlead.net.proxy_variables import ignored_proxies, proxy_warning
 
 
 def test_a_variable_is_shown_without_its_login() -> None:

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from fairlead.coding_tools.catalogue import catalogue
 from fairlead.coding_tools.entry import ToolEntry
 from fairlead.errors import Refusal
-from fairlead.minimal_environment import named_environment
-from fairlead.names_in import names_in
+from fairlead.process.minimal_environment import named_environment
 from fairlead.settings import ServeFields
+from fairlead.text.names_in import names_in
 
 Policy = Literal["refuse", "read", "allow"]
 

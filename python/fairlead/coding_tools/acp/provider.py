@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.names_in import names_in
 from fairlead.settings import ControlConfig
 from fairlead.store.sealer import Sealer
+from fairlead.text.names_in import names_in
 
 PREFIX: Final = "acp"
 """The prefix of the models' names, and the id of the connection and its provider."""

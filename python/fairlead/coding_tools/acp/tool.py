@@ -22,7 +22,7 @@ from fairlead.coding_tools.acp.permissions import answer_permission
 from fairlead.coding_tools.acp.process import start_process
 from fairlead.coding_tools.acp.process_session import kill_session, memory_of
 from fairlead.coding_tools.entry import ToolEntry
-from fairlead.minimal_environment import minimal_environment
+from fairlead.process.minimal_environment import minimal_environment
 
 PROTOCOL: Final = 1
 _START_S: Final = 60.0

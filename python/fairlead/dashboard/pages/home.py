@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.budgets import Budget, read_budgets_and_today

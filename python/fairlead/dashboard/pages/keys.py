@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import (
     Field,

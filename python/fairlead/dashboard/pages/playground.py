@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.dashboard.api import Refused
 from fairlead.dashboard.dialect_request import (
     DIALECT_NAMES,

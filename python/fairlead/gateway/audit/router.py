@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Query
 
-from fairlead.caller import PrincipalKind
+from fairlead.calls.caller import PrincipalKind
 from fairlead.gateway.audit.changes import FieldChange, changes_of
 from fairlead.moment import Moment, Time, moment_of, ms_of
 from fairlead.store.audit_log import AuditFilter, Outcome, read_entries

@@ -18,8 +18,8 @@ import structlog
 from fairlead.errors import InvalidRequest, NotFound, StorageUnavailable
 from fairlead.gateway.backups.archive import files_bytes, pack
 from fairlead.gateway.backups.folder import Backup, Folder, Reason, Retention
-from fairlead.minimal_environment import minimal_environment
 from fairlead.moment import now_ms
+from fairlead.process.minimal_environment import minimal_environment
 from fairlead.store.backup import copy_to, detach_copy, restore_from
 from fairlead.store.blobs.blob import Blobs
 from fairlead.store.blobs.blob import copy_to as copy_content_to

@@ -15,10 +15,10 @@ from pydantic import Field, StrictBool
 from starlette.background import BackgroundTask as AfterAnswer
 
 from fairlead.errors import InvalidRequest, NotFound, UnsupportedMediaType
-from fairlead.file_answer import FileAnswer
 from fairlead.gateway.backups.folder import Backup, Reason, shown_name
 from fairlead.gateway.backups.keeper import Keeper, keeper_of
 from fairlead.moment import Time, moment_of, now_ms
+from fairlead.process.file_answer import FileAnswer
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import NamedWire, Success
 

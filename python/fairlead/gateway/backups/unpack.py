@@ -24,7 +24,7 @@ from typing import IO, Final, Self
 
 from fairlead.errors import InvalidRequest, StorageFull, StorageUnavailable
 from fairlead.gateway.backups.archive import DATABASES, FILE_NAME
-from fairlead.minimal_environment import minimal_environment
+from fairlead.process.minimal_environment import minimal_environment
 from fairlead.store.owner_bytes import check_disk
 
 # Databases shrink to a quarter or so, small ones to almost nothing; what grows more than this was made to.

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.batches.lines import LINE_MAX_BYTES, LINES_MAX
-from fairlead.invalid import invalid_request
+from fairlead.text.invalid import invalid_request
 
 ENDPOINT: Final = "/v1/messages"
 ID_PATTERN: Final = r"^[a-zA-Z0-9_-]{1,64}$"

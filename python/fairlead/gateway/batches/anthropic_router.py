@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fairlead.calls.origin import public_base
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.batches.anthropic_fields import BODY_SCHEMA, ENDPOINT, input_of
 from fairlead.gateway.batches.anthropic_view import anthropic_view
@@ -27,7 +28,6 @@ from fairlead.gateway.files.contents import contents_of, new_id
 from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.gateway.batches.lines import LINES_MAX
 from fairlead.gateway.google import GoogleWire
-from fairlead.store.service_jobs import WebhookConfig
+from fairlead.records.service_jobs import WebhookConfig
 
 PRIORITY_MAX: Final = 2**63 - 1
 

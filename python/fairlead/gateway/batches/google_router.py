@@ -35,10 +35,10 @@ from fairlead.gateway.files.table import find_file
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
+from fairlead.records.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
+from fairlead.records.signing_keys import ensure_signing_key
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import Services, ServicesDep
-from fairlead.store.signing_keys import ensure_signing_key
 
 INLINE_MAX_BYTES: Final = 16 * 1024 * 1024
 """The largest answers, in bytes, that an operation shows itself; larger ones become a file."""

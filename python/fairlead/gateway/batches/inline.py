@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from fairlead.gateway.batches.table import Batch, delete_batch, insert_batch
 from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import StoredFile, forget_file, insert_file
+from fairlead.records.service_jobs import Subscribers, insert_job
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import Subscribers, insert_job
 from fairlead.store.services import Services
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import orjson
 
 from fairlead.gateway.batches.table import ENDED, Batch, find_batch
+from fairlead.records.service_jobs import JobEvent, queue_job_event
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import JobEvent, queue_job_event
 
 _NAMES: Final = {
     "completed": "batch.succeeded",

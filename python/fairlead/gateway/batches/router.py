@@ -35,10 +35,10 @@ from fairlead.gateway.files.table import find_file
 from fairlead.gateway.metadata import Metadata
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
+from fairlead.records.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
+from fairlead.records.signing_keys import ensure_signing_key
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
-from fairlead.store.signing_keys import ensure_signing_key
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 

@@ -18,6 +18,8 @@ from typing import Any, Final
 import httpx
 import orjson
 
+from fairlead.calls.origin import public_base
+from fairlead.calls.own_relay import on_behalf_of
 from fairlead.errors import NotFound
 from fairlead.gateway.batches.anthropic_output import write_results
 from fairlead.gateway.batches.google_output import write_output
@@ -35,8 +37,6 @@ from fairlead.gateway.batches.table import (
 from fairlead.gateway.files.contents import contents_of, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
-from fairlead.own_relay import on_behalf_of
 from fairlead.store.blobs.place import blobs_of
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import check_disk

@@ -10,6 +10,8 @@ from typing import Final
 import orjson
 import structlog
 
+from fairlead.calls.origin import public_base
+from fairlead.calls.own_relay import relay_client
 from fairlead.errors import FairleadError
 from fairlead.gateway.batches.notifications import notify_end
 from fairlead.gateway.batches.run import WIDTH, BatchRun
@@ -18,8 +20,6 @@ from fairlead.gateway.files.contents import contents_of
 from fairlead.gateway.files.table import all_ids, take_expired
 from fairlead.gateway.files.upload_table import all_part_ids, take_expired_uploads
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
-from fairlead.own_relay import relay_client
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services

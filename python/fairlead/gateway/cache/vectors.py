@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fairlead.errors import Conflict
-from fairlead.extra import install_command
+from fairlead.process.extra import install_command
+from fairlead.process.vectors import vector_files
 from fairlead.store.operator_settings import OperatorSettings
-from fairlead.vectors import vector_files
 
 
 def check_vectors(sent: OperatorSettings) -> None:

@@ -11,9 +11,9 @@ import orjson
 from fastapi import APIRouter
 from pydantic import Field
 
+from fairlead.calls.own_relay import as_operator, relay_client
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.fields import Text
-from fairlead.own_relay import as_operator, relay_client
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Wire
 

@@ -17,7 +17,7 @@ import orjson
 from fastapi import APIRouter
 from pydantic import Field
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import Internal, NotFound
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.audit_log import insert_read

@@ -10,14 +10,14 @@ from fastapi import APIRouter, Request
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr, ValidationError
 
 from fairlead import _core
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.gateway.context.table import own_filters, replace_own_filters
 from fairlead.gateway.settings.router import SettingsChange, SettingsView, change
-from fairlead.invalid import invalid_request
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
 from fairlead.store.services import ServicesDep
+from fairlead.text.invalid import invalid_request
 from fairlead.wire import ChangeWire, Wire
 
 router = APIRouter(tags=["context"])

@@ -12,8 +12,8 @@ from typing import Final
 from starlette.responses import Response, StreamingResponse
 
 from fairlead.errors import NotFound
-from fairlead.file_answer import FileAnswer
 from fairlead.gateway.files.contents import Contents
+from fairlead.process.file_answer import FileAnswer
 
 _RANGE: Final = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.IGNORECASE)
 

@@ -22,9 +22,9 @@ from fairlead.gateway.files.anthropic_view import media_type
 from fairlead.gateway.files.contents import Contents, contents_of
 from fairlead.gateway.files.references import Reference, references
 from fairlead.gateway.files.table import StoredFile, find_files
-from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.moment import now_ms
 from fairlead.store.services import Services
+from fairlead.text.json_values import VALUES_MAX, has_too_many_values
 
 FILL_PATH: Final = "/internal/files/fill"
 MAX_BYTES: Final = 32 * 1024 * 1024

@@ -15,6 +15,7 @@ from pydantic import Field, StrictStr
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from fairlead.calls.origin import public_base
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.files.contents import Contents, contents_of, new_id
 from fairlead.gateway.files.google_table import (
@@ -38,7 +39,6 @@ from fairlead.gateway.files.table import (
 from fairlead.gateway.google import GoogleWire
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 from fairlead.store.table import Page

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from fairlead.calls.origin import public_base
 from fairlead.errors import ClientGone
 from fairlead.gateway.files.anthropic import IsAnthropic, QueryDep, list_anthropic
 from fairlead.gateway.files.anthropic_view import anthropic_file
@@ -30,7 +31,6 @@ from fairlead.gateway.files.table import (
 from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
 from fairlead.store.services import Services, ServicesDep
 from fairlead.store.table import Page
 

@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator
 from pydantic_core import PydanticCustomError
 
 from fairlead.gateway.google import GoogleWire
-from fairlead.store.service_jobs import WebhookConfig
+from fairlead.records.service_jobs import WebhookConfig
 
 TOOLS_MAX: Final = 1_000
 LABELS_MAX: Final = 16

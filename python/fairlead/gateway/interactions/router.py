@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Body, Header, Query
 
+from fairlead.calls.own_relay import COUNTED
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.google import google_router
 from fairlead.gateway.interactions.fields import InteractionAsk
@@ -23,11 +24,10 @@ from fairlead.gateway.responses.ownership import (
 )
 from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.moment import now_ms
-from fairlead.own_relay import COUNTED
+from fairlead.records.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
+from fairlead.records.signing_keys import ensure_signing_key
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
-from fairlead.store.signing_keys import ensure_signing_key
 
 ANSWER_WITHIN_S: Final = 50.0
 """How long an interaction that is not in the background is waited for: less than the relay waits for control."""

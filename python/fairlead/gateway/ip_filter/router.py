@@ -9,7 +9,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
+from fairlead.calls.origin import address_of
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.gateway.ip_filter.fields import (
     BANS_MAX,
@@ -23,7 +24,6 @@ from fairlead.gateway.ip_filter.fields import (
 from fairlead.gateway.ip_filter.table import read_filter, write_filter
 from fairlead.gateway.settings.router import REVISION
 from fairlead.moment import moment_of, now_ms
-from fairlead.origin import address_of
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta
 from fairlead.store.outbox import Event, emit

@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fairlead import _core
-from fairlead.caller import MANAGING_SCOPES
+from fairlead.calls.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import ModelId, Name, Spelled, Text
 from fairlead.gateway.ip_filter.fields import NetworkText

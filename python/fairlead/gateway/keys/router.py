@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from fairlead import _core
-from fairlead.caller import CallerDep, refuse_over_managing_keys
+from fairlead.calls.caller import CallerDep, refuse_over_managing_keys
 from fairlead.errors import NotFound
 from fairlead.gateway.keys.fields import (
     KeyChange,
@@ -31,12 +31,12 @@ from fairlead.gateway.keys.table import (
 )
 from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.moment import Time, moment_of, now_ms
+from fairlead.records.group_tree import check_group
+from fairlead.records.key_uses import read_last_uses
+from fairlead.records.webhook_endpoints import delete_owned_endpoints
 from fairlead.store.file import Connection
-from fairlead.store.group_tree import check_group
-from fairlead.store.key_uses import read_last_uses
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Services, ServicesDep
-from fairlead.store.webhook_endpoints import delete_owned_endpoints
 from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 
 router = APIRouter(prefix="/api/keys", tags=["keys"])

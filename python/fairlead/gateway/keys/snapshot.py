@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairlead.store import budgets
+from fairlead.records import budgets
+from fairlead.records.group_tree import GroupTree, read_tree
 from fairlead.store.file import Connection
-from fairlead.store.group_tree import GroupTree, read_tree
 
 _FIELDS = (
     "id",

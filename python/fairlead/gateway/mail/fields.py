@@ -10,8 +10,8 @@ from pydantic_core import PydanticCustomError
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.fields import Spelled, Text
 from fairlead.gateway.outbound.fields import Host
-from fairlead.host import is_loopback
 from fairlead.moment import Time
+from fairlead.net.host import is_loopback
 from fairlead.wire import Wire
 
 MASK = "***"

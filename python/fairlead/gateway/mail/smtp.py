@@ -25,7 +25,7 @@ import structlog
 from fairlead import _core
 from fairlead.gateway.mail.fields import MailServer
 from fairlead.moment import moment_of
-from fairlead.operator_egress import POLICY
+from fairlead.net.operator_egress import POLICY
 
 DEADLINE_S: Final = 30.0
 STEP_S: Final = 10.0

@@ -22,8 +22,8 @@ from fairlead.gateway.providers.catalogue import (
 from fairlead.gateway.providers.models import known_models, override_model, typed
 from fairlead.gateway.providers.price import PriceTier, in_usd
 from fairlead.gateway.providers.table import active_connections
+from fairlead.records.provider_names import provider_id
 from fairlead.store.file import Connection as Database
-from fairlead.store.provider_names import provider_id
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
 

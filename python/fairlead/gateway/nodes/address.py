@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 
 from fairlead import _core
-from fairlead.host import AddressRefused, spell_origin, split_address
-from fairlead.operator_egress import POLICY
+from fairlead.net.host import AddressRefused, spell_origin, split_address
+from fairlead.net.operator_egress import POLICY
 
 MAX_URL_CHARS = 2048
 MAX_PATH_CHARS = 256

@@ -12,7 +12,7 @@ from fairlead.gateway.fields import Name, Text
 from fairlead.gateway.nodes.address import normalise_base_url, normalise_path
 from fairlead.gateway.nodes.headers import check_headers
 from fairlead.gateway.nodes.timeouts import Timeouts
-from fairlead.host import AddressRefused
+from fairlead.net.host import AddressRefused
 from fairlead.wire import Wire
 
 NodeType = Literal["openai-compatible", "anthropic-compatible", "gemini-compatible"]

@@ -30,7 +30,7 @@ from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
 from fairlead.gateway.unused_fields import not_in_force, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
-from fairlead.secret_origin import check_secret_origin, new_origin
+from fairlead.net.secret_origin import check_secret_origin, new_origin
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer

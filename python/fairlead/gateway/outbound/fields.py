@@ -11,8 +11,8 @@ from fairlead import _core
 from fairlead.gateway.fields import Spelled, Text
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.outbound.table import DIRECT, Level, Scheme
-from fairlead.host import AddressRefused, normalise_host
-from fairlead.operator_egress import POLICY
+from fairlead.net.host import AddressRefused, normalise_host
+from fairlead.net.operator_egress import POLICY
 from fairlead.wire import Wire
 
 MASK = "***"

@@ -44,7 +44,7 @@ from fairlead.gateway.outbound.tunnel import ProxyFailed
 from fairlead.gateway.providers.client import fetch, open_client
 from fairlead.gateway.providers.endpoint import resolve_provider
 from fairlead.gateway.settings.router import REVISION
-from fairlead.operator_egress import AddressForbidden
+from fairlead.net.operator_egress import AddressForbidden
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta
 from fairlead.store.outbox import Event, emit

@@ -19,7 +19,7 @@ import httpx
 
 from fairlead import _core
 from fairlead.gateway.outbound.table import Proxy
-from fairlead.operator_egress import (
+from fairlead.net.operator_egress import (
     POLICY,
     AddressForbidden,
     checked_addresses,

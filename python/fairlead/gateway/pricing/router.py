@@ -26,8 +26,8 @@ from fairlead.gateway.providers.price import ModelPrice, in_micros, in_usd
 from fairlead.gateway.providers.snapshot import known_prices
 from fairlead.gateway.providers.table import active_connections
 from fairlead.moment import now_ms
+from fairlead.records.provider_names import provider_id
 from fairlead.store.file import Connection
-from fairlead.store.provider_names import provider_id
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
 

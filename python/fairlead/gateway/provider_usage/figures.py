@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from fairlead.gateway.providers.catalogue import UsageFigureSection
-from fairlead.store.provider_usage import MICROS, UsageFigure
+from fairlead.records.provider_usage import MICROS, UsageFigure
 
 ELEMENTS_MAX: Final = 20
 UNIT_MAX_CHARS: Final = 20

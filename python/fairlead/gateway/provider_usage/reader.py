@@ -28,14 +28,14 @@ from fairlead.gateway.providers.endpoint import Endpoint, find_provider, reached
 from fairlead.gateway.providers.probe import headers_for
 from fairlead.gateway.providers.table import Connection
 from fairlead.moment import iso, moment_of, ms_of, now_ms
-from fairlead.operator_egress import AddressForbidden
-from fairlead.store.file import Connection as Database
-from fairlead.store.provider_usage import (
+from fairlead.net.operator_egress import AddressForbidden
+from fairlead.records.provider_usage import (
     ProviderUsage,
     UsageFigure,
     find_provider_usage,
     put_provider_usage,
 )
+from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services
 

@@ -20,14 +20,14 @@ from fairlead.gateway.provider_usage.reader import (
 )
 from fairlead.gateway.providers.connection_test import found_connection
 from fairlead.gateway.providers.creation import event_data
-from fairlead.store.file import Connection as Database
-from fairlead.store.outbox import Event, emit
-from fairlead.store.provider_usage import (
+from fairlead.records.provider_usage import (
     ProviderUsage,
     find_provider_usage,
     put_provider_usage,
 )
-from fairlead.store.provider_usage_view import ProviderUsageView, show_provider_usage
+from fairlead.records.provider_usage_view import ProviderUsageView, show_provider_usage
+from fairlead.store.file import Connection as Database
+from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Wire
 

@@ -14,9 +14,9 @@ import structlog
 
 from fairlead.errors import FairleadError
 from fairlead.moment import now_ms
+from fairlead.records.provider_usage import ProviderUsage, all_provider_usage
 from fairlead.store.file import Connection as Database
 from fairlead.store.operator_settings import read_operator_settings
-from fairlead.store.provider_usage import ProviderUsage, all_provider_usage
 from fairlead.store.services import BackgroundTask, Services
 
 LOOK_EVERY_S: Final = 30.0

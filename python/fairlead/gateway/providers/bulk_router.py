@@ -30,11 +30,11 @@ from fairlead.gateway.providers.table import (
     list_connections,
     set_priorities,
 )
-from fairlead.invalid import invalid_request
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Services, ServicesDep
+from fairlead.text.invalid import invalid_request
 from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])

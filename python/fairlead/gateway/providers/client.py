@@ -6,7 +6,7 @@ import httpx
 
 from fairlead.gateway.outbound.table import Proxy
 from fairlead.gateway.outbound.tunnel import ProxyTransport
-from fairlead.operator_egress import EgressTransport
+from fairlead.net.operator_egress import EgressTransport
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 CONNECT_S = 5.0

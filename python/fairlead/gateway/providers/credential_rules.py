@@ -13,7 +13,7 @@ from fairlead.gateway.nodes.table import Node
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Provider
 from fairlead.gateway.providers.fields import AwsKeys, ConnectionFields
-from fairlead.secret_origin import check_secret_origin
+from fairlead.net.secret_origin import check_secret_origin
 
 # The field that holds the credential, in JSON and in `Credentials`, by `authType`.
 _HOLDERS = {

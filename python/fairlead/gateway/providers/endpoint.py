@@ -12,10 +12,10 @@ from fairlead.gateway.nodes.table import Node, all_nodes, find_node, find_node_b
 from fairlead.gateway.nodes.timeouts import effective_timeouts
 from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.catalogue import PATHS, CatalogueProvider, catalogue
-from fairlead.near_names import did_you_mean
-from fairlead.secret_origin import origin_of
+from fairlead.net.secret_origin import origin_of
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
+from fairlead.text.near_names import did_you_mean
 
 _DIALECTS = {
     "openai-compatible": "openai",

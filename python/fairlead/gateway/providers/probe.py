@@ -15,7 +15,6 @@ import httpx
 import orjson
 
 from fairlead import _core
-from fairlead.connection_fault import cause_of, shown_address
 from fairlead.gateway.outbound.tunnel import ProxyFailed
 from fairlead.gateway.providers.access_token import TokenRefused, access_token
 from fairlead.gateway.providers.client import fetch, open_client
@@ -23,7 +22,8 @@ from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.providers.models import NotAList, parse_models
 from fairlead.moment import now_ms
-from fairlead.operator_egress import AddressForbidden
+from fairlead.net.connection_fault import cause_of, shown_address
+from fairlead.net.operator_egress import AddressForbidden
 
 DEADLINE_S = 15.0
 ANTHROPIC_VERSION = "2023-06-01"

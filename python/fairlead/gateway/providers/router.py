@@ -73,10 +73,10 @@ from fairlead.gateway.resilience.table import (
 )
 from fairlead.gateway.sign_in.table import drop_sign_in
 from fairlead.moment import now_ms
-from fairlead.secret_origin import new_origin
+from fairlead.net.secret_origin import new_origin
+from fairlead.records.provider_usage import drop_provider_usage, forget_figures
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
-from fairlead.store.provider_usage import drop_provider_usage, forget_figures
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Limit, Message, Offset, changed_names

@@ -30,8 +30,8 @@ from fairlead.gateway.resilience.views import (
     WindowView,
 )
 from fairlead.moment import moment_of, now_ms
+from fairlead.records.provider_names import find_provider_id
 from fairlead.store.file import Connection
-from fairlead.store.provider_names import find_provider_id
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Success, Wire
 

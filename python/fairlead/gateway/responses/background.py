@@ -27,6 +27,7 @@ import httpx
 import orjson
 import structlog
 
+from fairlead.calls.own_relay import relay_client
 from fairlead.errors import FairleadError, RateLimited
 from fairlead.gateway.responses.background_request import BackgroundRequest
 from fairlead.gateway.responses.background_response import INTERRUPTED, BackgroundResponse
@@ -41,7 +42,6 @@ from fairlead.gateway.responses.table import (
     store_answer,
 )
 from fairlead.moment import now_ms
-from fairlead.own_relay import relay_client
 from fairlead.store.file import Connection
 from fairlead.store.key_watch import end_with_keys
 from fairlead.store.services import BackgroundTask, Services

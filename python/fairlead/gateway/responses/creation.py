@@ -11,15 +11,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
+from fairlead.calls.own_relay import COUNTED
 from fairlead.errors import InvalidRequest, TooLarge
 from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.background_request import BackgroundRequest, background_request
 from fairlead.gateway.responses.internal import BEGIN_PATH
 from fairlead.gateway.responses.relay_call import headers_for
-from fairlead.json_values import VALUES_MAX, has_too_many_values
-from fairlead.own_relay import COUNTED
 from fairlead.store.services import Services
+from fairlead.text.json_values import VALUES_MAX, has_too_many_values
 
 router = APIRouter()
 # Headers of the caller that are sent along with the call to the relay.

@@ -21,10 +21,10 @@ import orjson
 import structlog
 
 from fairlead.errors import FairleadError, NotFound, StorageUnavailable
-from fairlead.fsync import write_whole
 from fairlead.gateway.cluster.relay_node import RelayNodes
 from fairlead.gateway.responses.table import StoredResponse, insert_responses, sweep_responses
 from fairlead.moment import now_ms
+from fairlead.process.fsync import write_whole
 from fairlead.store.connection import Connection
 from fairlead.store.segment import OPEN, SEALED, Segment, read_segments
 from fairlead.store.services import BackgroundTask, Services

@@ -23,11 +23,11 @@ from fairlead.gateway.conversations.table import append_items, items_of
 from fairlead.gateway.responses.intake import read_stored
 from fairlead.gateway.responses.items import context
 from fairlead.gateway.responses.table import StoredResponse, conversation, insert_response
-from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.moment import now_ms
 from fairlead.store.connection import Connection
 from fairlead.store.owner_bytes import DATABASE, free_bytes
 from fairlead.store.services import Services
+from fairlead.text.json_values import VALUES_MAX, has_too_many_values
 
 KEEP_PATH = "/internal/responses"
 CONTEXT_PATH = "/internal/responses/context"

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fairlead.moment import now_ms
+from fairlead.records.service_jobs import JobEvent, end_job, job_owner, queue_job_event
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import JobEvent, end_job, job_owner, queue_job_event
 
 # An answer that was cut off counts as completed.
 _NAMES: Final = {

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 
 
 async def _owner(request: Request) -> str:

@@ -12,10 +12,10 @@ from typing import Final
 import httpx
 import orjson
 
+from fairlead.calls.own_relay import on_behalf_of
 from fairlead.gateway.responses.background_request import relay_body
 from fairlead.gateway.responses.background_response import BackgroundResponse
 from fairlead.gateway.responses.events import Event
-from fairlead.own_relay import on_behalf_of
 from fairlead.store.services import Services
 
 ENDS: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})

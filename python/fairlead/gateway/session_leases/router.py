@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import structlog
 from fastapi import APIRouter, Header
 
-from fairlead.caller import MANAGING_SCOPES, CallerDep
+from fairlead.calls.caller import MANAGING_SCOPES, CallerDep
 from fairlead.errors import Forbidden, InvalidRequest, LeaseUnavailable, ModelNotFound, NoRoute
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.session_leases import table

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.settings.router import SettingsChange, SettingsView, replace
 from fairlead.moment import Time, moment_of, now_ms

@@ -17,12 +17,13 @@ from pydantic import Field, SecretStr, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from fairlead.caller import Caller, CallerDep
+from fairlead.calls.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.context.rules import check_context
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
-from fairlead.placeholder_password import is_placeholder
+from fairlead.process.placeholder_password import is_placeholder
+from fairlead.records.provider_names import provider_id
 from fairlead.settings import PASSWORD_MAX_CHARS
 from fairlead.store.database import Transaction
 from fairlead.store.file import Connection
@@ -35,7 +36,6 @@ from fairlead.store.operator_settings import (
     write_operator_settings,
 )
 from fairlead.store.outbox import Event, emit
-from fairlead.store.provider_names import provider_id
 from fairlead.store.services import Operator, Services, ServicesDep
 from fairlead.store.sign_on import in_force, seal_secret
 from fairlead.wire import Wire

@@ -10,6 +10,7 @@ import hashlib
 
 from starlette.requests import Request
 
+from fairlead.calls.origin import public_base
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.endpoint import Provider, resolve_provider
@@ -19,7 +20,6 @@ from fairlead.gateway.sign_in.fields import Target
 from fairlead.gateway.sign_in.grant import Wanted, store_grant
 from fairlead.gateway.sign_in.section import Section, find_section
 from fairlead.gateway.sign_in.table import Flow, drop_flow, find_flow
-from fairlead.origin import public_base
 from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.services import Services

@@ -20,7 +20,7 @@ from fairlead.gateway.outbound.tunnel import ProxyFailed
 from fairlead.gateway.providers.client import open_client, send_bounded
 from fairlead.gateway.sign_in.section import Section
 from fairlead.moment import now_ms
-from fairlead.secret_origin import check_given_for
+from fairlead.net.secret_origin import check_given_for
 
 DEADLINE_S: Final = 20.0
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"

@@ -32,10 +32,10 @@ from fairlead.gateway.resilience.table import (
 from fairlead.gateway.sign_in.client import Tokens
 from fairlead.gateway.sign_in.table import SignIn, find_sign_in, put_sign_in
 from fairlead.moment import now_ms
-from fairlead.secret_origin import spell_origins
+from fairlead.net.secret_origin import spell_origins
+from fairlead.records.provider_usage import forget_figures
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
-from fairlead.store.provider_usage import forget_figures
 from fairlead.store.sealer import Sealer
 
 # A token is refreshed so long before it ends, or after half of its life where that is shorter.

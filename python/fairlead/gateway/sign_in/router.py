@@ -74,7 +74,7 @@ from fairlead.gateway.sign_in.table import (
     sign_ins_of,
 )
 from fairlead.moment import moment_of, now_ms
-from fairlead.secret_origin import check_given_for, is_given_for, spell_origins
+from fairlead.net.secret_origin import check_given_for, is_given_for, spell_origins
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 

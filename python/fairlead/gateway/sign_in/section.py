@@ -14,8 +14,8 @@ from fairlead.gateway.fields import Spelled, Text
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.providers.catalogue import CatalogueProvider
 from fairlead.gateway.providers.endpoint import Provider
-from fairlead.host import is_loopback
-from fairlead.secret_origin import check_given_for, origin_of
+from fairlead.net.host import is_loopback
+from fairlead.net.secret_origin import check_given_for, origin_of
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
 from fairlead.wire import Wire

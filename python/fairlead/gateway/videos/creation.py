@@ -11,7 +11,7 @@ from fairlead.gateway.videos.starts import ProviderOperation, VideoStarts
 from fairlead.gateway.videos.table import Operation
 from fairlead.gateway.videos.targets import VideoTarget
 from fairlead.moment import now_ms
-from fairlead.store.service_jobs import Subscribers
+from fairlead.records.service_jobs import Subscribers
 from fairlead.store.services import Services
 
 WINDOW_MS: Final = 6 * 3_600_000

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from fairlead.gateway.google import GoogleWire
-from fairlead.store.service_jobs import WebhookConfig
+from fairlead.records.service_jobs import WebhookConfig
 
 _SAMPLES_MAX: Final = 16
 

@@ -9,7 +9,8 @@ import httpx
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
-from fairlead.cost_header import lane_cost_header
+from fairlead.calls.cost_header import lane_cost_header
+from fairlead.calls.own_relay import on_behalf_of, relay_client
 from fairlead.errors import (
     Conflict,
     InvalidRequest,
@@ -41,7 +42,6 @@ from fairlead.gateway.videos.targets import (
     target_of,
     targets_of,
 )
-from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.store.table import Page

@@ -12,8 +12,6 @@ import httpx
 import orjson
 
 from fairlead import _core
-from fairlead.egress import AddressForbidden as NotPublic
-from fairlead.egress import Egress, NameUnknown
 from fairlead.errors import (
     FairleadError,
     InvalidRequest,
@@ -31,7 +29,9 @@ from fairlead.gateway.providers.access_token import TokenRefused
 from fairlead.gateway.providers.client import fetch, open_client, send_bounded
 from fairlead.gateway.providers.probe import headers_for
 from fairlead.gateway.videos.targets import OPENAI, VideoTarget
-from fairlead.operator_egress import AddressForbidden, EgressTransport
+from fairlead.net.egress import AddressForbidden as NotPublic
+from fairlead.net.egress import Egress, NameUnknown
+from fairlead.net.operator_egress import AddressForbidden, EgressTransport
 
 BEGIN_DEADLINE_S: Final = 50.0
 ASK_DEADLINE_S: Final = 30.0

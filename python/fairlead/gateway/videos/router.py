@@ -6,7 +6,8 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from fairlead.cost_header import lane_cost_header
+from fairlead.calls.cost_header import lane_cost_header
+from fairlead.calls.origin import public_base
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import google_router, named_model
 from fairlead.gateway.owner import OwnerDep
@@ -16,10 +17,9 @@ from fairlead.gateway.videos.provider import google_request
 from fairlead.gateway.videos.table import find_operation
 from fairlead.gateway.videos.targets import CHOICE_HEADER, read_choice, targets_of
 from fairlead.gateway.videos.view import operation_view
-from fairlead.origin import public_base
-from fairlead.store.service_jobs import Subscribers, WebhookConfig, checked_uris
+from fairlead.records.service_jobs import Subscribers, WebhookConfig, checked_uris
+from fairlead.records.signing_keys import ensure_signing_key
 from fairlead.store.services import ServicesDep
-from fairlead.store.signing_keys import ensure_signing_key
 
 
 async def predict(

@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
+from fairlead.calls.origin import public_base
 from fairlead.errors import FairleadError
 from fairlead.gateway.google import (
     DEADLINE_EXCEEDED,
@@ -35,10 +36,9 @@ from fairlead.gateway.videos.table import (
 from fairlead.gateway.videos.targets import target_of
 from fairlead.gateway.videos.view import event_data, replace_addresses
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
+from fairlead.records.service_jobs import JobEvent, end_job, queue_job_event
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
-from fairlead.store.service_jobs import JobEvent, end_job, queue_job_event
 from fairlead.store.services import BackgroundTask, Services
 
 FIRST_S: Final = 0.5

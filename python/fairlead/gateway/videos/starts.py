@@ -20,8 +20,8 @@ from fairlead.gateway.videos.table import (
     forget_operation,
     insert_operation,
 )
+from fairlead.records.service_jobs import Subscribers, end_job, insert_job
 from fairlead.store.file import Connection
-from fairlead.store.service_jobs import Subscribers, end_job, insert_job
 from fairlead.store.services import Services
 from fairlead.store.work_leases import Lease, insert_lease
 

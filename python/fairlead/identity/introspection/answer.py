@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeGuard
 
-from fairlead.bearer import Bearer, BearerRefused
+from fairlead.calls.bearer import Bearer, BearerRefused
 
 TEXT_MAX_CHARS: Final = 4096
 # An issuer's clock may run ahead of ours by this much.

@@ -8,11 +8,11 @@ from typing import Final, Protocol
 
 from starlette.requests import Request
 
-from fairlead.bearer import Bearer, BearerRefused
-from fairlead.caller import caller_of
+from fairlead.calls.bearer import Bearer, BearerRefused
+from fairlead.calls.caller import caller_of
+from fairlead.calls.origin import is_for_others, is_on_this_machine, is_own_page
 from fairlead.identity.introspection.answer import read_answer
 from fairlead.identity.issuer.issuer import Issuer
-from fairlead.origin import is_for_others, is_on_this_machine, is_own_page
 from fairlead.settings import ServeFields
 
 TOKEN_MAX_CHARS: Final = 4096
@@ -46,7 +46,7 @@ class OwnIntrospection:
 
 
 class BearerMiddleware:
-    """`fairlead.bearer.Bearers` over an introspection."""
+    """`fairlead.calls.bearer.Bearers` over an introspection."""
 
     def __init__(self, introspection: Introspection) -> None:
         self._introspection = introspection

@@ -17,11 +17,11 @@ import httpx
 import orjson
 import structlog
 
-from fairlead.bearer import Bearer, BearerRefused
+from fairlead.calls.bearer import Bearer, BearerRefused
 from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.issuer.http import ISSUER_HEADER
 from fairlead.identity.issuer.token import hash_of
-from fairlead.operator_egress import EgressTransport
+from fairlead.net.operator_egress import EgressTransport
 
 PATH: Final = "/admin/oauth2/introspect"
 ANSWER_MAX_BYTES: Final = 64 * 1024

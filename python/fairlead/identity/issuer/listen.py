@@ -13,10 +13,10 @@ import structlog
 from starlette.types import ASGIApp
 
 from fairlead.errors import Refusal
-from fairlead.host import is_loopback
 from fairlead.identity.issuer.admin import admin_app
 from fairlead.identity.issuer.issuer import Issuer
 from fairlead.identity.issuer.public import public_app
+from fairlead.net.host import is_loopback
 from fairlead.settings import ServeFields
 
 ADMIN_HOST: Final = "127.0.0.1"

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp
 
+from fairlead.calls.origin import forwarded_address
 from fairlead.identity.issuer.client import AUTH_METHODS, CLIENT_CREDENTIALS, Client, scope_of
 from fairlead.identity.issuer.fault import IssuerFault, invalid_request
 from fairlead.identity.issuer.guesses import SecretGuesses
@@ -18,7 +19,6 @@ from fairlead.identity.issuer.http import (
     other_method,
 )
 from fairlead.identity.issuer.issuer import Issuer
-from fairlead.origin import forwarded_address
 
 _HEALTH: Final = ("/health/alive", "/health/ready")
 # There is no OpenID document: nobody signs in here, and there are no keys and no users to describe.

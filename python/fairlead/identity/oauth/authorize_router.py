@@ -12,7 +12,7 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.oauth.authorize_request import (
     AuthorizeRequest,

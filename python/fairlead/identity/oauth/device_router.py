@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from fairlead.caller import Caller, CallerDep, Principal
+from fairlead.calls.caller import Caller, CallerDep, Principal
 from fairlead.errors import RateLimited
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.oauth.device_codes import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import h11
 
 from fairlead import __version__
-from fairlead.egress import AddressForbidden, Egress, NameUnknown
+from fairlead.net.egress import AddressForbidden, Egress, NameUnknown
 
 DEADLINE_S = 5.0
 BODY_MAX_BYTES = 16 * 1024

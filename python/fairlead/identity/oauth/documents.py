@@ -19,14 +19,14 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from fairlead.egress import Egress
 from fairlead.errors import RateLimited
-from fairlead.host import AddressRefused
 from fairlead.identity.oauth.document_fetch import FetchedDocument, FetchFailed, fetch
 from fairlead.identity.oauth.records import Client
 from fairlead.identity.oauth.redirect import is_same, redirect_fault
 from fairlead.identity.rate_window import RateWindow
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
+from fairlead.net.host import AddressRefused
 
 FETCHES_A_MINUTE = 20
 FETCHES_AT_ONCE = 8

@@ -10,8 +10,8 @@ from typing import Self
 
 from starlette.requests import Request
 
-from fairlead.caller import Caller
-from fairlead.origin import public_origin
+from fairlead.calls.caller import Caller
+from fairlead.calls.origin import public_origin
 from fairlead.settings import ServeFields
 
 RESOURCE_PATH = "/mcp/rpc"

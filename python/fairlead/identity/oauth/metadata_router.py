@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from fairlead.caller import CallerDep
+from fairlead.calls.caller import CallerDep
 from fairlead.identity.oauth.device_codes import GRANT_TYPE
 from fairlead.identity.oauth.fault import OAuthFault, json_answer
 from fairlead.identity.oauth.issuer import NO_ISSUER, RESOURCE_METADATA, RESOURCE_PATH, Issuer

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, quote, urlsplit
 
-from fairlead.host import is_loopback
+from fairlead.net.host import is_loopback
 
 MAX_BYTES = 2048
 

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from fairlead.caller import Caller, caller_of
+from fairlead.calls.caller import Caller, caller_of
+from fairlead.calls.origin import address_of
 from fairlead.errors import Internal
 from fairlead.identity.oauth.device_codes import PollPace
 from fairlead.identity.oauth.documents import Documents
@@ -18,7 +19,6 @@ from fairlead.identity.oauth.ledger import Ledger
 from fairlead.identity.oauth.shared_ledger import SharedLedger
 from fairlead.identity.oauth.tool_gate import ToolGate
 from fairlead.identity.rate_window import RateWindow
-from fairlead.origin import address_of
 from fairlead.store.services import Services, services_of
 from fairlead.store.tool_access import ToolAccess
 

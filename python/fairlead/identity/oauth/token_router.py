@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
 from fairlead.identity.oauth.device_codes import (
     CLIENT_ID,
     GRANT_TYPE,

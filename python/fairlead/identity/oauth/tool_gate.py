@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from fairlead import _core
-from fairlead.caller import Caller
+from fairlead.calls.caller import Caller
 from fairlead.identity.oauth.issuer import Issuer
 from fairlead.identity.oauth.ledger import Ledger
 from fairlead.identity.sessions import COOKIE, find_session

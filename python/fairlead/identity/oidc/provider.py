@@ -106,7 +106,7 @@ class Provider:
         import httpx  # noqa: PLC0415
 
         from fairlead.identity.oidc import signature  # noqa: PLC0415
-        from fairlead.operator_egress import EgressTransport  # noqa: PLC0415
+        from fairlead.net.operator_egress import EgressTransport  # noqa: PLC0415
 
         self._signature = signature
         self.issuer = issuer

@@ -10,6 +10,7 @@ import structlog
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 
+from fairlead.calls.origin import is_https, public_origin
 from fairlead.errors import ControlUnavailable, FairleadError, NotFound, UpstreamOverloaded
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Joining, open_challenge
@@ -21,7 +22,6 @@ from fairlead.identity.pages import factor_page
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import User, find_owner
 from fairlead.moment import now_ms
-from fairlead.origin import is_https, public_origin
 from fairlead.store.file import Connection
 
 router = APIRouter(prefix="/api/auth/oidc", tags=["auth"])

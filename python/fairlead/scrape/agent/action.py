@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from fairlead.invalid import invalid_request
+from fairlead.calls.structured_output import json_of
 from fairlead.scrape.model.schema import Schema
 from fairlead.scrape.model.untrusted import strip_link_targets
 from fairlead.scrape.requests.browser import SessionAction
-from fairlead.structured_output import json_of
+from fairlead.text.invalid import invalid_request
 
 ACTIONS: Final = {
     "navigate": '{"type": "navigate", "url": "https://..."}',

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.calls.model import Model
+from fairlead.calls.structured_output import InvalidOutput, ask_for_output
 from fairlead.errors import FairleadError, InvalidRequest
-from fairlead.model import Model
 from fairlead.scrape.agent.action import ACTIONS, Decision, InvalidAction, decision_of
 from fairlead.scrape.browser.survey import Survey
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.model.schema import Schema
 from fairlead.scrape.model.untrusted import between_marks
-from fairlead.structured_output import InvalidOutput, ask_for_output
 
 PAGE_MAX_CHARS: Final = 20_000
 VALUE_MAX_CHARS: Final = 200

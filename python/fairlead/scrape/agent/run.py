@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from fairlead.calls.model import Model
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
-from fairlead.model import Model
 from fairlead.moment import now_ms
 from fairlead.scrape.address import BadAddress, canonical, check_url
 from fairlead.scrape.agent.action import Decision, Finish

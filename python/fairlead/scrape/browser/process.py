@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import structlog
 
-from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
-from fairlead.extra import install_command
-from fairlead.minimal_environment import minimal_environment
+from fairlead.net.egress import Egress
+from fairlead.process.extra import install_command
+from fairlead.process.minimal_environment import minimal_environment
 from fairlead.scrape.browser.proxy import GuardedProxy
 from fairlead.scrape.fetch.fetcher import FetchFailed
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from fairlead.egress import AddressForbidden, Egress
+from fairlead.net.egress import AddressForbidden, Egress
 from fairlead.scrape.address import BAD_PORTS
 
 HEAD_MAX_BYTES: Final = 64 * 1024

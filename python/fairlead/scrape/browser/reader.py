@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from fairlead.egress import AddressForbidden, NameUnknown
 from fairlead.errors import FairleadError
+from fairlead.net.egress import AddressForbidden, NameUnknown
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.browser.actions import Downloads, act, archive_of, pdf_of, picture_of
 from fairlead.scrape.browser.api_calls import Calls

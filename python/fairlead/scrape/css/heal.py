@@ -12,13 +12,13 @@ from typing import Any, Final
 import orjson
 from pydantic import ValidationError
 
+from fairlead.calls.model import Model, ModelAnswer
+from fairlead.calls.structured_output import InvalidOutput, ask_for_output, json_of
 from fairlead.errors import InvalidRequest, UpstreamInvalid
-from fairlead.invalid import invalid_request
-from fairlead.model import Model, ModelAnswer
 from fairlead.scrape.css.schema import CssSchema, RequestedField, schema_mismatches
 from fairlead.scrape.model.untrusted import between_marks
 from fairlead.scrape.page.css import is_filled
-from fairlead.structured_output import InvalidOutput, ask_for_output, json_of
+from fairlead.text.invalid import invalid_request
 
 ANSWER_MAX_CHARS: Final = 50_000
 PROBLEMS_SHOWN: Final = 10

@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 
 import orjson
 
+from fairlead.calls.model import Model, ModelAnswer
 from fairlead.errors import FairleadError, InvalidRequest, UpstreamTimeout
-from fairlead.model import Model, ModelAnswer
 from fairlead.moment import now_ms
 from fairlead.scrape.calls import read_page, resolve_model
 from fairlead.scrape.css.heal import SelectorTrial, find_selectors

@@ -12,8 +12,8 @@ from typing import Any, Final
 import httpx
 
 from fairlead import __version__
-from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
+from fairlead.net.egress import Egress
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.fetch.inflate import CODINGS, Inflater
 from fairlead.scrape.fetch.transport import Forbidden, GuardedTransport

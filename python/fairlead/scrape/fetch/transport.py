@@ -14,7 +14,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from fairlead.egress import AddressForbidden, Egress, NameUnknown
+from fairlead.net.egress import AddressForbidden, Egress, NameUnknown
 
 RESOLVE_S = 5.0
 ADDRESSES_MAX = 32

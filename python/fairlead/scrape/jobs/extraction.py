@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.calls.model import Model
 from fairlead.errors import (
     FairleadError,
     Overloaded,
@@ -15,7 +16,6 @@ from fairlead.errors import (
     UpstreamOverloaded,
     UpstreamRateLimited,
 )
-from fairlead.model import Model
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.jobs.table import Page
 from fairlead.scrape.model.confidence import confidence_of

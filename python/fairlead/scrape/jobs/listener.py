@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from fairlead.scrape.jobs.table import Job, JobEnd, Page, Progress, known_jobs
-from fairlead.store.file import Connection
-from fairlead.store.outbox import Event, emit
-from fairlead.store.sealer import Sealer
-from fairlead.store.webhook_endpoints import (
+from fairlead.records.webhook_endpoints import (
     delete_endpoints,
     idle_endpoints,
     insert_endpoint,
     new_endpoint,
 )
+from fairlead.scrape.jobs.table import Job, JobEnd, Page, Progress, known_jobs
+from fairlead.store.file import Connection
+from fairlead.store.outbox import Event, emit
+from fairlead.store.sealer import Sealer
 
 EventName = Literal["started", "page", "completed", "failed", "cancelled"]
 

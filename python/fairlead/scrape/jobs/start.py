@@ -9,8 +9,8 @@ import orjson
 
 from fairlead import _core
 from fairlead.errors import InvalidRequest
-from fairlead.host import AddressRefused
 from fairlead.moment import now_ms
+from fairlead.net.host import AddressRefused
 from fairlead.scrape.jobs.listener import insert_listener, notify_started
 from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import FIRST_STATUS, Job, Kind, Place, insert_job

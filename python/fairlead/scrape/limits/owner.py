@@ -10,10 +10,10 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairlead.caller import caller_of
+from fairlead.calls.caller import caller_of
+from fairlead.calls.origin import public_base
 from fairlead.errors import RateLimited, Unauthenticated
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
 from fairlead.scrape.limits.quota import daily_calls_of
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import services_of

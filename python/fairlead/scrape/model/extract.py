@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.calls.model import Model, ModelAnswer
+from fairlead.calls.structured_output import InvalidOutput, ask_for_output, json_of
 from fairlead.errors import UpstreamInvalid
-from fairlead.model import Model, ModelAnswer
 from fairlead.scrape.model.schema import Schema
 from fairlead.scrape.model.untrusted import between_marks, strip_link_targets
-from fairlead.structured_output import InvalidOutput, ask_for_output, json_of
 
 PAGE_MAX_CHARS: Final = 200_000
 

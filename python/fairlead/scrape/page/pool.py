@@ -17,7 +17,7 @@ import orjson
 import structlog
 
 from fairlead.errors import InvalidRequest
-from fairlead.minimal_environment import minimal_environment
+from fairlead.process.minimal_environment import minimal_environment
 from fairlead.scrape.page.extract import ReadOptions, Source
 from fairlead.scrape.page.fair_queue import FairQueue, QueueFull
 from fairlead.scrape.page.patterns import AddressPatterns

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field, StrictStr
 
-from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
+from fairlead.net.egress import Egress
 from fairlead.scrape.address import check_url
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_]{0,39})\}")

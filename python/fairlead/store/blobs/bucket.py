@@ -18,7 +18,7 @@ import orjson
 
 from fairlead import _core
 from fairlead.errors import StorageUnavailable
-from fairlead.operator_egress import EgressTransport
+from fairlead.net.operator_egress import EgressTransport
 from fairlead.settings.files import BucketPlace
 
 CONNECT_S: Final = 5.0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from fairlead.errors import InvalidRequest, StorageUnavailable
-from fairlead.fsync import fsync_path
+from fairlead.process.fsync import fsync_path
 from fairlead.store.blobs.blob import CHUNK_BYTES, Blob
 from fairlead.store.owner_bytes import check_disk
 

@@ -8,11 +8,11 @@ from uuid import uuid4
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictBool, StrictInt
 
-from fairlead.caller import CallerDep, Principal, own_key_id, refuse_over_managing_keys
+from fairlead.calls.caller import CallerDep, Principal, own_key_id, refuse_over_managing_keys
 from fairlead.errors import Forbidden, InvalidRequest, NotFound
 from fairlead.moment import Time, moment_of, now_ms
+from fairlead.records.provider_names import provider_id
 from fairlead.store.file import Connection
-from fairlead.store.provider_names import provider_id
 from fairlead.store.services import ServicesDep
 from fairlead.usage.token_limits.table import (
     ResetInterval,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairlead import _core
 from fairlead.store.services import Services
-from fairlead.usage.spent import Question, spent_of
+from fairlead.usage.budgets.spent import Question, spent_of
 from fairlead.usage.token_limits.table import PERIODS, TokenLimit
 
 

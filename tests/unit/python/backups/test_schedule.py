@@ -9,8 +9,8 @@ import pytest
 from fairlead.gateway.backups.folder import DAY_MS, Folder, Retention
 from fairlead.gateway.backups.schedule import HOUR_MS, is_due, make_if_due
 from fairlead.moment import now_ms
+from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.blobs.directory import Directory
-from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 
 pytestmark = pytest.mark.anyio
 

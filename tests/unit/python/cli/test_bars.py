@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cli.cost import bars
+from fairlead.cli.commands.cost import bars
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.money import dollars
 from fairlead.cli.span import since_parameter

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairlead.extra import install_command
+from fairlead.process.extra import install_command
 from tests.support.command import fairlead, sentence
 from tests.support.processes import Gateway
 from tests.support.upstream import Upstream, reply

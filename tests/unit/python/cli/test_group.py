@@ -38,6 +38,6 @@ def test_groups_say_of_themselves_what_the_list_says() -> None:
 def test_help_imports_no_command() -> None:
     ended = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     loaded = set(json.loads(ended.stderr))
-    of_commands = {f"fairlead.cli.{entry.module}" for entry in COMMANDS.values()}
+    of_commands = {f"fairlead.cli.commands.{entry.module}" for entry in COMMANDS.values()}
     # Names of contexts are completed for an option of every command.
-    assert loaded & of_commands == {"fairlead.cli.completion"}
+    assert loaded & of_commands == {"fairlead.cli.commands.completion"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fairlead
-from fairlead.sentence import opened
+from fairlead.text.sentence import opened
 
 CLI = Path(fairlead.__file__).parent / "cli"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fairlead import _core
-from fairlead.caller import Principal
+from fairlead.calls.caller import Principal
 from fairlead.dashboard.api import may_call
 
 ROUTES = [

@@ -9,9 +9,9 @@ import pytest
 
 from fairlead.gateway.health.transitions import HealthTransitions
 from fairlead.moment import now_ms
+from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, WorkerReport
-from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 from tests.support.management import Management
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from fairlead.bearer import Bearer, BearerRefused
-from fairlead.caller import SCOPE_KEY, Caller, Principal
+from fairlead.calls.bearer import Bearer, BearerRefused
+from fairlead.calls.caller import SCOPE_KEY, Caller, Principal
 from fairlead.identity.introspection.middleware import (
     BearerMiddleware,
     OpenMiddleware,

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.bearer import BearerRefused
+from fairlead.calls.bearer import BearerRefused
 from fairlead.identity.introspection import remote as remote_module
 from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.introspection.remote import RemoteIntrospection

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.requests import Request
 
-from fairlead.caller import SCOPE_KEY, Caller, Principal
-from fairlead.origin import address_of, public_base, public_origin
+from fairlead.calls.caller import SCOPE_KEY, Caller, Principal
+from fairlead.calls.origin import address_of, public_base, public_origin
 from fairlead.settings import ServeFields
 
 PROXY = ServeFields(service_trust_proxy=True)

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.gateway.provider_usage.figures import read_figures
 from fairlead.gateway.providers.catalogue import UsageFigureSection, catalogue
-from fairlead.store.provider_usage import UsageFigure
+from fairlead.records.provider_usage import UsageFigure
 
 
 def figures(provider: str, *answers: Any, since_ms: int | None = None) -> list[UsageFigure]:

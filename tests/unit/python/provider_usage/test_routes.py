@@ -11,7 +11,7 @@ import pytest
 from fairlead.gateway.provider_usage.task import MINUTE_MS, PAUSE_MAX_MS, due_ms, read_due
 from fairlead.gateway.providers.catalogue import UsageRead, UsageSection, catalogue
 from fairlead.moment import now_ms
-from fairlead.store.provider_usage import ProviderUsage
+from fairlead.records.provider_usage import ProviderUsage
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.secret_origin import new_origin, origin_of
+from fairlead.net.secret_origin import new_origin, origin_of
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 

@@ -13,8 +13,8 @@ from fairlead.gateway.resilience.fields import ResilienceSettings
 from fairlead.gateway.resilience.persistence import StatePersistence
 from fairlead.gateway.resilience.table import CLEARS_KEPT
 from fairlead.moment import now_ms
+from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.services import Services, WorkerReport
-from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 from tests.support.management import Management
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.egress import AddressForbidden, Egress
 from fairlead.errors import Refusal
+from fairlead.net.egress import AddressForbidden, Egress
 from fairlead.scrape.browser.process import Browser
 from fairlead.scrape.browser.proxy import GuardedProxy
 from fairlead.scrape.browser.reader import Renderer

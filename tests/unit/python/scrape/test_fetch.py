@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fairlead.egress import Egress
+from fairlead.net.egress import Egress
 from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed
 from fairlead.scrape.fetch.politeness import ROBOTS_MAX_BYTES, Politeness
 

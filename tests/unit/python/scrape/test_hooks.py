@@ -14,6 +14,7 @@ import standardwebhooks
 
 from fairlead.events import CATALOGUE
 from fairlead.moment import now_ms
+from fairlead.records.webhook_endpoints import live_secrets
 from fairlead.scrape.jobs.completion import conclude
 from fairlead.scrape.jobs.listener import (
     insert_listener,
@@ -29,7 +30,6 @@ from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
 from fairlead.store.state import State
-from fairlead.store.webhook_endpoints import live_secrets
 from tests.support.listener import Listener, Received
 from tests.unit.python.scrape.conftest import run_scraping
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.extra import install_command
+from fairlead.process.extra import install_command
 from fairlead.scrape.jobs.events import job_events
 from fairlead.scrape.jobs.start import new_job
 from fairlead.scrape.jobs.table import (

@@ -21,7 +21,7 @@ from fairlead.serve.demo_traffic import (
     monthly_limits,
     write_traffic,
 )
-from fairlead.usage.record import parse_lines
+from fairlead.usage.ingestion.record import parse_lines
 
 NOW = datetime(2027, 3, 12, 15, 0, tzinfo=UTC)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.process.setting_names import variable_of
 from fairlead.serve import instance as instance_module
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.instance import become_supervisor, take_instance
@@ -18,7 +19,6 @@ from fairlead.serve.log import LogSink
 from fairlead.serve.planes import Planes
 from fairlead.serve.port import Address
 from fairlead.serve.start import instance_of
-from fairlead.setting_names import variable_of
 from fairlead.settings import ControlConfig, ServeFields
 from fairlead.settings.serve import ServeSettings
 

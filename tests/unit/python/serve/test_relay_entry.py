@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.node_link import control_context
+from fairlead.net.node_link import control_context
 from fairlead.serve import relay_entry
 from fairlead.serve.relay_entry import RelayEntry, Room
 from fairlead.serve.tunnel import Tunnel, Upstream

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import Refusal
-from fairlead.node_link import NodeAddress, check_node_token, read_control_urls, read_listen
+from fairlead.net.node_link import NodeAddress, check_node_token, read_control_urls, read_listen
 from fairlead.serve.controls import Controls
 from fairlead.serve.role import check_role, tunnel_document, with_node_token
 from fairlead.settings.serve import ServeSettings

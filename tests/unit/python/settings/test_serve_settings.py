@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import Refusal
-from fairlead.placeholder_password import PLACEHOLDERS
-from fairlead.setting_names import variable_of
+from fairlead.process.placeholder_password import PLACEHOLDERS
+from fairlead.process.setting_names import variable_of
+from fairlead.process.tracing import Batching
 from fairlead.settings import ControlConfig, ServeFields
 from fairlead.settings.serve import ServeSettings
-from fairlead.tracing import Batching
 
 KEY = base64.b64encode(b"k" * 32).decode()
 # Parts of control's document that the supervisor makes for each start.

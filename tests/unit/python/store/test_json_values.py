@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.control.body import check_json
 from fairlead.errors import TooLarge
-from fairlead.json_values import VALUES_MAX, has_too_many_values
+from fairlead.text.json_values import VALUES_MAX, has_too_many_values
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.store.key_access import is_listed, is_open
+from fairlead.records.key_access import is_listed, is_open
 
 OFFICE = {
     "enabled": True,

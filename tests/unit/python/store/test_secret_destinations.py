@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from fairlead.errors import Internal, InvalidRequest
-from fairlead.secret_origin import check_given_for, is_given_for, spell_origins
+from fairlead.net.secret_origin import check_given_for, is_given_for, spell_origins
 from fairlead.store.reseal import COLUMNS
 from fairlead.store.sealer import Sealer
 from tests.support.databases import open_fresh_database

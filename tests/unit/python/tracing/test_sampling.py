@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from fairlead import extra
 from fairlead.errors import Refusal
-from fairlead.extra import install_command
-from fairlead.tracing import Sampling, read_sampling
+from fairlead.process import extra
+from fairlead.process.extra import install_command
+from fairlead.process.tracing import Sampling, read_sampling
 
 ASKED = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fairlead.moment import now_ms
-from fairlead.store.kept_bodies import HOUR_MS, BodyName, KeptBodies, parse_name
-from fairlead.usage.body_keeping import body_keeper_of
-from fairlead.usage.local_bodies import LocalBodyKeeper
+from fairlead.records.kept_bodies import HOUR_MS, BodyName, KeptBodies, parse_name
+from fairlead.usage.bodies.body_keeping import body_keeper_of
+from fairlead.usage.bodies.local_bodies import LocalBodyKeeper
 from tests.support.kept_bodies import HOSTILE, put_body, settle_with_body
 from tests.support.management import Management, hold_keys
 

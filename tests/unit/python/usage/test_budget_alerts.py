@@ -14,14 +14,14 @@ from fairlead.events import CATALOGUE
 from fairlead.gateway.keys.fields import NewKey
 from fairlead.gateway.keys.table import StoredKey, insert_key
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.store.budgets import KINDS, Budget
+from fairlead.records.budgets import KINDS, Budget
+from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.database import Database
 from fairlead.store.state import State
-from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
-from fairlead.usage.budget_alerts import Payers, due_alerts, raise_alerts
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.segment_store import SegmentStore
-from fairlead.usage.spending import Spending
+from fairlead.usage.budgets.budget_alerts import Payers, due_alerts, raise_alerts
+from fairlead.usage.budgets.spending import Spending
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.segment_store import SegmentStore
 
 DAY_MS = 86_400_000
 MONTH = KINDS[2]

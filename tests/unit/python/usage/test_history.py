@@ -11,12 +11,14 @@ import polars as pl
 import pytest
 
 from fairlead.moment import now_ms
+from fairlead.records.key_uses import forget_other_uses, read_last_uses
 from fairlead.store.database import Database
-from fairlead.store.key_uses import forget_other_uses, read_last_uses
-from fairlead.usage import closed_bins
-from fairlead.usage.closed_bins import ROWS_OF_ONE, BinsReader, ClosedBins
-from fairlead.usage.facts import TooManyGroups, parts_of
-from fairlead.usage.history import (
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.segment_store import SegmentStore
+from fairlead.usage.sums import closed_bins
+from fairlead.usage.sums.closed_bins import ROWS_OF_ONE, BinsReader, ClosedBins
+from fairlead.usage.sums.facts import TooManyGroups, parts_of
+from fairlead.usage.sums.history import (
     HistoryFilter,
     HistoryPage,
     HistoryQuery,
@@ -24,9 +26,7 @@ from fairlead.usage.history import (
     read_history,
     source_of,
 )
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.segment_store import SegmentStore
-from fairlead.usage.span import Part, Span
+from fairlead.usage.sums.span import Part, Span
 
 pytestmark = pytest.mark.anyio
 

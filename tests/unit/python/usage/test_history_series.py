@@ -10,13 +10,13 @@ import pytest
 
 from fairlead.moment import now_ms
 from fairlead.store.database import Database
-from fairlead.usage.closed_bins import BinsReader, ClosedBins
-from fairlead.usage.history import HistoryQuery, read_history
-from fairlead.usage.history_series import HistoryWithSeries, SeriesQuery, read_with_series
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.rollup import delete_rollups_before
-from fairlead.usage.segment_store import SegmentStore
-from fairlead.usage.span import Span
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.segment_store import SegmentStore
+from fairlead.usage.sums.closed_bins import BinsReader, ClosedBins
+from fairlead.usage.sums.history import HistoryQuery, read_history
+from fairlead.usage.sums.history_series import HistoryWithSeries, SeriesQuery, read_with_series
+from fairlead.usage.sums.rollup import delete_rollups_before
+from fairlead.usage.sums.span import Span
 
 pytestmark = pytest.mark.anyio
 

@@ -19,14 +19,14 @@ from fairlead.store import segment
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS
-from fairlead.usage import ingest as module
-from fairlead.usage import rejected, segment_store
-from fairlead.usage.facts import Selection, add_up, sums_of
-from fairlead.usage.ingest import ROUND_EVERY_S, Ingest
-from fairlead.usage.rollup import SUM_MAX, merge_rollups
-from fairlead.usage.segment_store import SegmentStore
-from fairlead.usage.span import Span
-from fairlead.usage.spent import Question, sum_spent
+from fairlead.usage.budgets.spent import Question, sum_spent
+from fairlead.usage.ingestion import ingest as module
+from fairlead.usage.ingestion import rejected, segment_store
+from fairlead.usage.ingestion.ingest import ROUND_EVERY_S, Ingest
+from fairlead.usage.ingestion.segment_store import SegmentStore
+from fairlead.usage.sums.facts import Selection, add_up, sums_of
+from fairlead.usage.sums.rollup import SUM_MAX, merge_rollups
+from fairlead.usage.sums.span import Span
 
 pytestmark = pytest.mark.anyio
 

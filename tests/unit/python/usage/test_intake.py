@@ -10,12 +10,12 @@ import pytest
 
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
-from fairlead.usage import intake as module
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.intake import Intake
-from fairlead.usage.record import parse_lines
-from fairlead.usage.rollup import merge_rollups
-from fairlead.usage.segment_store import SegmentStore
+from fairlead.usage.ingestion import intake as module
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.intake import Intake
+from fairlead.usage.ingestion.record import parse_lines
+from fairlead.usage.ingestion.segment_store import SegmentStore
+from fairlead.usage.sums.rollup import merge_rollups
 from tests.support.databases import open_fresh_file
 from tests.support.rollups import assert_levels_agree
 

@@ -26,8 +26,8 @@ from pathlib import Path
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store import segment
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.segment_store import SegmentStore
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.segment_store import SegmentStore
 
 segment.ROUND_SEGMENTS = 3
 folder = Path(sys.argv[1])

@@ -15,7 +15,7 @@ from fairlead.store.postgresql import usage_log
 from fairlead.store.postgresql.channels import connect_async
 from fairlead.store.postgresql.usage_log import OutgoingSegment, UsageLog
 from fairlead.store.prepare import MIGRATIONS, usage_path
-from fairlead.usage.rebuild import rebuild_usage
+from fairlead.usage.ingestion.rebuild import rebuild_usage
 from tests.support.command import fairlead, sentence
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.moment import LATEST_MS
-from fairlead.usage.record import COLUMNS, NULLABLE, parse_lines
+from fairlead.usage.ingestion.record import COLUMNS, NULLABLE, parse_lines
 from tests.support.databases import open_fresh_file
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fairlead.store.database import Database
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.retention import delete_before
-from fairlead.usage.segment_store import SegmentStore
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.retention import delete_before
+from fairlead.usage.ingestion.segment_store import SegmentStore
 
 pytestmark = pytest.mark.anyio
 

@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 from fairlead.store.database import Database
 from fairlead.store.file import Connection, open_file
 from fairlead.store.prepare import MIGRATIONS
-from fairlead.usage import ingest as module
-from fairlead.usage.facts import LATENCIES, Selection, bins_of, sums_of
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.retention import delete_before
-from fairlead.usage.rollup import (
+from fairlead.usage.ingestion import ingest as module
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.retention import delete_before
+from fairlead.usage.ingestion.segment_store import SegmentStore
+from fairlead.usage.sums.facts import LATENCIES, Selection, bins_of, sums_of
+from fairlead.usage.sums.rollup import (
     BUCKET_MS,
     DIMENSIONS,
     MAXES,
@@ -34,8 +35,7 @@ from fairlead.usage.rollup import (
     measures,
     merge_rollups,
 )
-from fairlead.usage.segment_store import SegmentStore
-from fairlead.usage.span import Span, cut
+from fairlead.usage.sums.span import Span, cut
 from tests.support.databases import open_fresh_database, open_fresh_file
 from tests.support.rollups import assert_levels_agree
 

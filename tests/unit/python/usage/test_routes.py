@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.segment_store import SegmentStore
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.segment_store import SegmentStore
 from tests.support.management import Management, run_management
 
 pytestmark = pytest.mark.anyio

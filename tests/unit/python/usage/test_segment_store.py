@@ -12,8 +12,8 @@ import pytest
 from fairlead.errors import StorageUnavailable
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
-from fairlead.usage.record import parse_lines
-from fairlead.usage.segment_store import Batch, SegmentStore
+from fairlead.usage.ingestion.record import parse_lines
+from fairlead.usage.ingestion.segment_store import Batch, SegmentStore
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +83,7 @@ async def test_without_a_next_round_they_are_stored_by_themselves(
     store: SegmentStore, usage: Database, batch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.take_in([batch("a")])
-    monkeypatch.setattr("fairlead.usage.segment_store.NEXT_ROUND_WITHIN_S", 0.01)
+    monkeypatch.setattr("fairlead.usage.ingestion.segment_store.NEXT_ROUND_WITHIN_S", 0.01)
     store._round_s += 60
     await store.take_in_with_next([batch("x")])
     assert await stored(usage) == ["r-a", "r-x"]

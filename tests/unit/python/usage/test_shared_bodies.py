@@ -14,17 +14,17 @@ import structlog
 
 from fairlead.errors import StorageUnavailable
 from fairlead.moment import now_ms
+from fairlead.records.kept_bodies import FOLDER, HOUR_MS, BodyName
 from fairlead.store.blobs import bucket as bucket_module
 from fairlead.store.blobs.blob import chunks_of
 from fairlead.store.blobs.bounded_calls import BoundedCalls
 from fairlead.store.blobs.place import blobs_of
 from fairlead.store.file import Connection
-from fairlead.store.kept_bodies import FOLDER, HOUR_MS, BodyName
 from fairlead.store.meta import PURGED_BEFORE, write_meta
-from fairlead.usage import shared_bodies as module
-from fairlead.usage.body_bounds import MIB, BodyBounds, read_bounds
-from fairlead.usage.body_sweep import BodySweep, stored_bodies
-from fairlead.usage.shared_bodies import SharedBodyKeeper
+from fairlead.usage.bodies import shared_bodies as module
+from fairlead.usage.bodies.body_bounds import MIB, BodyBounds, read_bounds
+from fairlead.usage.bodies.body_sweep import BodySweep, stored_bodies
+from fairlead.usage.bodies.shared_bodies import SharedBodyKeeper
 from tests.support.kept_bodies import HOSTILE, put_body, settle, settle_with_body
 from tests.support.management import Management, hold_keys, run_management
 from tests.support.s3_server import ACCESS_KEY_ID, SECRET_ACCESS_KEY, S3Server

@@ -26,10 +26,10 @@ from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services
 from fairlead.store.state import State
-from fairlead.usage import shared_log as module
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.purge_router import _note
-from fairlead.usage.shared_log import SharedLog, store_of
+from fairlead.usage.ingestion import shared_log as module
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.shared_log import SharedLog, store_of
+from fairlead.usage.routes.purge_router import _note
 from tests.support.databases import open_fresh_database, place_file
 from tests.support.rollups import assert_levels_agree
 
@@ -389,7 +389,7 @@ async def test_sums_wait_until_a_new_database_is_filled(
     nodes: Callable[..., Node], lines: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A limit must not be counted from a usage database that is not whole yet."""
-    from fairlead.usage import spent
+    from fairlead.usage.budgets import spent
 
     monkeypatch.setattr(spent, "WAIT_S", 0.1)
     one, two = nodes("one"), nodes("two")
@@ -411,7 +411,7 @@ import structlog
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store import segment
-from fairlead.usage import ingest
+from fairlead.usage.ingestion import ingest
 from tests.unit.python.usage.test_shared_log import Node
 
 segment.ROUND_SEGMENTS = 3

@@ -12,9 +12,9 @@ import pytest
 from fairlead.store.database import Database
 from fairlead.store.segment import has_unread
 from fairlead.store.state import State
-from fairlead.usage.ingest import Ingest
-from fairlead.usage.segment_store import SegmentStore
-from fairlead.usage.spent import Question, SpentQuery, SpentSums
+from fairlead.usage.budgets.spent import Question, SpentQuery, SpentSums
+from fairlead.usage.ingestion.ingest import Ingest
+from fairlead.usage.ingestion.segment_store import SegmentStore
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +106,7 @@ def test_the_past_is_what_is_sealed_or_left_behind(tmp_path: Path) -> None:
 async def test_no_sum_without_all_records(
     usage: Database, spool: Path, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.usage.spent.WAIT_S", 0.1)
+    monkeypatch.setattr("fairlead.usage.budgets.spent.WAIT_S", 0.1)
     (spool / "w-00000000.ndjson").touch()
     asked = SpentQuery(before_segment=1, questions=[Question(key_id="k", unit="tokens", from_ms=0)])
     assert await SpentSums(usage, spool, state).sums("w", asked) is None

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from fairlead.events import CATALOGUE
-from fairlead.usage.usage_events import usage_events
+from fairlead.usage.budgets.usage_events import usage_events
 
 COMBOS = {"fast": ("fast", "priority"), "combo/fast": ("fast", "priority"), "p": ("p", "fusion")}
 

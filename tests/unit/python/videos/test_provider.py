@@ -13,7 +13,6 @@ from typing import Any
 import anyio
 import pytest
 
-from fairlead.egress import Egress
 from fairlead.errors import (
     FairleadError,
     NotFound,
@@ -31,7 +30,8 @@ from fairlead.gateway.videos.runner import VideoRunner
 from fairlead.gateway.videos.starts import ProviderOperation, VideoStarts
 from fairlead.gateway.videos.table import Operation, find_operation, insert_operation
 from fairlead.gateway.videos.targets import VideoTarget
-from fairlead.store.service_jobs import Subscribers, insert_job
+from fairlead.net.egress import Egress
+from fairlead.records.service_jobs import Subscribers, insert_job
 from tests.support.management import Management, hold_keys, run_management
 from tests.support.process import free_port
 from tests.support.upstream import RESET, Script, Upstream, reply

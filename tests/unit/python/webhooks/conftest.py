@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
-from fairlead.store.file import Connection
-from fairlead.store.outbox import Event, emit
-from fairlead.store.state import State
-from fairlead.store.webhook_endpoints import (
+from fairlead.net.egress import Egress
+from fairlead.records.webhook_endpoints import (
     Endpoint,
     endpoints_by_id,
     insert_endpoint,
     new_endpoint,
 )
+from fairlead.store.file import Connection
+from fairlead.store.outbox import Event, emit
+from fairlead.store.state import State
 from fairlead.webhooks.history import Attempt, Delivery, Page, attempts_of, list_deliveries
 from fairlead.webhooks.worker import Worker
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
 from fairlead.webhooks.attempt import DEADLINE_S, Answer, OutgoingMessage, attempt
 from fairlead.webhooks.connection import ConnectionPool
 

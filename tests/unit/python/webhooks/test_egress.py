@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from fairlead import egress as egress_module
-from fairlead.egress import AddressForbidden, Egress, NameUnknown
-from fairlead.host import AddressRefused
+from fairlead.net import egress as egress_module
+from fairlead.net.egress import AddressForbidden, Egress, NameUnknown
+from fairlead.net.host import AddressRefused
 from fairlead.webhooks.attempt import OutgoingMessage, attempt
 
 pytestmark = pytest.mark.anyio

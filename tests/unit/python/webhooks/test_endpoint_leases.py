@@ -10,15 +10,15 @@ from contextlib import AsyncExitStack
 import pytest
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
+from fairlead.records.webhook_endpoints import Endpoint, insert_endpoint, new_endpoint
 from fairlead.store.database import Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.postgresql.engine import PostgresqlEngine
 from fairlead.store.postgresql.leases import Leases
 from fairlead.store.sealer import Sealer
 from fairlead.store.state import State
-from fairlead.store.webhook_endpoints import Endpoint, insert_endpoint, new_endpoint
 from fairlead.webhooks.history import Page, attempts_of, list_deliveries
 from fairlead.webhooks.worker import Worker
 from tests.support.listener import Listener

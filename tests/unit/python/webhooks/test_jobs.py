@@ -6,21 +6,21 @@ import joserfc.jwt
 import pytest
 from joserfc.jwk import KeySet
 
-from fairlead.store.service_jobs import (
+from fairlead.records.service_jobs import (
     JobEvent,
     Subscribers,
     insert_job,
     queue_job_event,
     sweep_jobs,
 )
-from fairlead.store.signing_keys import (
+from fairlead.records.signing_keys import (
     DAY_MS,
     SIGNS_FOR_MS,
     ensure_signing_key,
     find_signing_key,
     public_keys,
 )
-from fairlead.store.webhook_endpoints import count_endpoints, list_endpoints
+from fairlead.records.webhook_endpoints import count_endpoints, list_endpoints
 
 pytestmark = pytest.mark.anyio
 

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from fairlead import _core
-from fairlead.egress import Egress
 from fairlead.errors import StorageUnavailable
 from fairlead.moment import now_ms
+from fairlead.net.egress import Egress
+from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.operator_settings import OperatorSettings, write_operator_settings
 from fairlead.store.outbox import Event, emit
-from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.webhooks import retention
 from fairlead.webhooks.retention import DAY_MS, EXPIRED, GRACE_MS, sweep
 from fairlead.webhooks.worker import Worker

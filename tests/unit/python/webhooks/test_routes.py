@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import standardwebhooks
 
-from fairlead.egress import Egress
 from fairlead.events import CATALOGUE
+from fairlead.net.egress import Egress
 from fairlead.webhooks.attempt import ERROR_KINDS, Answer
 from fairlead.webhooks.ping import FinishedTest
 from tests.support.management import Management, run_management

@@ -8,8 +8,7 @@ import contextlib
 import pytest
 import standardwebhooks
 
-from fairlead.store.outbox import BACKLOG_FULL, Event, emit
-from fairlead.store.webhook_endpoints import (
+from fairlead.records.webhook_endpoints import (
     SecretChange,
     delete_endpoint,
     insert_endpoint,
@@ -17,6 +16,7 @@ from fairlead.store.webhook_endpoints import (
     rotate_secret,
     update_endpoint,
 )
+from fairlead.store.outbox import BACKLOG_FULL, Event, emit
 from fairlead.webhooks.due_deliveries import PER_ENDPOINT_MAX
 from fairlead.webhooks.history import requeue
 from fairlead.webhooks.schedule import BACKOFF_S

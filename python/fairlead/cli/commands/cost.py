@@ -1,0 +1,109 @@
+"""`fairlead cost`: what was spent, as bars."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import typer
+
+from fairlead.cli.commands.usage import FIELDS, name_groups
+from fairlead.cli.money import dollars
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+from fairlead.cli.output import say, show_json
+from fairlead.cli.printable import printable
+from fairlead.cli.span import Since, since_parameter
+
+_PAGE: Final = 500
+_LABEL_CHARS: Final = 40
+_PIPED_WIDTH: Final = 100
+_BAR: Final = "█"
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+class CostGroup(StrEnum):
+    """How costs are grouped."""
+
+    DAY = "day"
+    MODEL = "model"
+    KEY = "key"
+    PROVIDER = "provider"
+
+
+def cost(
+    by: Annotated[CostGroup, typer.Option(help="How to group costs.")] = CostGroup.DAY,
+    since: Since = "30d",
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show costs by day, model, key or provider."""
+    from fairlead.cli.instance import Instance
+
+    start = since_parameter(since)
+    with Instance(url, data_dir) as instance:
+        rows: list[dict[str, Any]] = []
+        while True:
+            page = instance.get(
+                "/api/usage/history",
+                groupBy=by.value,
+                limit=_PAGE,
+                offset=len(rows),
+                **{"from": start},
+            )
+            rows += page["history"]
+            if not page["history"] or len(rows) >= page["total"]:
+                break
+        if as_json:
+            show_json({**page, "history": rows, "limit": len(rows), "offset": 0})
+            return
+        unpriced = instance.get("/api/usage/unpriced", **{"from": start})["total"]
+        name_groups(instance, rows, [by.value])
+    sums = [(_label(row[FIELDS[by.value]], by), int(row["costUsdMicros"])) for row in rows]
+    sums.sort(key=(lambda each: each[0]) if by is CostGroup.DAY else (lambda each: -each[1]))
+    for line in bars(sums, _width()):
+        print(line)
+    total = sum(micros for _, micros in sums)
+    say(f"{dollars(total)} since {page['from']}." if sums else "Nothing was called in that time.")
+    if unpriced:
+        say(f"{unpriced} requests had no price, so their cost is not known and not in the sums.")
+
+
+def bars(sums: list[tuple[str, int]], width: int) -> list[str]:
+    """A line for each sum: its label, a bar as long as its share of the largest, and the money; all of one width."""
+    labels = [_clipped(printable(label)) for label, _ in sums]
+    moneys = [dollars(micros) for _, micros in sums]
+    label_width = max(map(len, labels), default=0)
+    money_width = max(map(len, moneys), default=0)
+    room = max(width - label_width - money_width - 2, 1)
+    most = max((micros for _, micros in sums), default=0)
+    return [
+        f"{label:<{label_width}} {_bar(micros, most, room):<{room}} {money:>{money_width}}"
+        for label, money, (_, micros) in zip(labels, moneys, sums, strict=True)
+    ]
+
+
+def _bar(value: int, most: int, room: int) -> str:
+    if most <= 0 or value <= 0:
+        return ""
+    # Whole arithmetic: a sum that is not zero is seen, however small.
+    eighths = max(value * room * 8 // most, 1)
+    whole, rest = divmod(eighths, 8)
+    return _BAR * whole + (_EIGHTHS[rest] if rest else "")
+
+
+def _label(value: Any, by: CostGroup) -> str:
+    if value is None:
+        return "no key" if by is CostGroup.KEY else "unknown"
+    return str(value)[:10] if by is CostGroup.DAY else str(value)
+
+
+def _clipped(label: str) -> str:
+    return label if len(label) <= _LABEL_CHARS else label[: _LABEL_CHARS - 1] + "…"
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_WIDTH

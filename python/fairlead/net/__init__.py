@@ -1,0 +1,1 @@
+"""Addresses: what a host is, which hosts the gateway may call, and why a connection failed."""

@@ -1,0 +1,1 @@
+"""Texts that people and programs send, and sentences for them."""

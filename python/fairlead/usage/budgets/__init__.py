@@ -1,0 +1,1 @@
+"""Spending that counts for limits, and alerts about it."""

@@ -1,0 +1,22 @@
+"""Money spent of a budget in the window that it is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead.records.budgets import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """A budget, the window that it is in, and what is spent in that."""
+
+    budget: Budget
+    starts_ms: int
+    ends_ms: int
+    usd_micros: int
+
+    def projected_usd_micros(self, at_ms: int) -> int:
+        """The sum at the end of the window at the current rate of spending."""
+        elapsed_ms = max(at_ms - self.starts_ms, 1)
+        return self.usd_micros * (self.ends_ms - self.starts_ms) // elapsed_ms

@@ -1,0 +1,1 @@
+"""Figures of one kind each, from the sums or the log."""

@@ -1,0 +1,1 @@
+"""The routes of usage, and their bodies."""
