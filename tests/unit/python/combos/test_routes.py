@@ -106,7 +106,7 @@ async def test_combos_stand_in_each_other_ten_deep(management: Management) -> No
     await make(management, "below")
     body = {"models": ["combo/below"]}
     message, _ = await management.refused("PUT", f"{PATH}/{first['id']}", body)
-    assert "11 deep" in message, "from above, too"
+    assert "11 levels deep" in message, "from above, too"
 
 
 async def test_what_is_in_use_stays(management: Management) -> None:
