@@ -49,7 +49,7 @@ async def test_a_page_shows_what_was_told_and_what_is_unknown(control) -> None:
     connection_id = await connect(control, "openrouter")
     place = f"/dashboard/providers/{connection_id}"
     page = (await control.client.get(place)).text
-    assert "not asked yet" in page
+    assert "not read yet" in page
     figures = (
         UsageFigure("key", "USD", 25_500_000, 100_000_000, 74_500_000),
         UsageFigure(MARKUP, "USD", 1_234_567_891),

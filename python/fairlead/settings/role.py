@@ -33,7 +33,7 @@ class RoleFields(SettingsGroup):
 
     role: Literal["all", "relay", "control"] = Field(
         "all",
-        description="What this node does: `all`; `relay` answers calls and uses a remote control for "
+        description="The role of this node: `all`; `relay` answers calls and uses a remote control for "
         "everything else; `control` manages, for remote relays, and accepts only calls of "
         "its jobs, on loopback.",
     )

@@ -140,7 +140,7 @@ async def show_bodies(visit: Visit) -> View:
     """The bodies of the request and of its answer. Opening the page is a read that the audit log notes."""
     request_id = visit.params["request_id"]
     bodies = await visit.api.get(f"/api/usage/logs/{quote(request_id, safe='')}/body")
-    fields = {"bodies": bodies, "title": f"What request {request_id} said"}
+    fields = {"bodies": bodies, "title": f"Bodies of request {request_id}"}
     return View("bodies.html", fields)
 
 

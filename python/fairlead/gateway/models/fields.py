@@ -46,7 +46,7 @@ class ModelSettings(Wire):
     )
     type: Mode | None = Field(
         None,
-        description="What the model is for; replaces the type from its provider, the catalogue or its "
+        description="The use of the model; replaces the type from its provider, the catalogue or its "
         "name. Lists show it, and `auto` chooses among models of the type `chat`.",
     )
     supported_endpoints: Annotated[list[Endpoint], Field(min_length=1, max_length=10)] | None = (

@@ -102,11 +102,11 @@ async def test_combos_stand_in_each_other_ten_deep(management: Management) -> No
     for depth in range(2, 11):
         await make(management, f"c{depth}", f"combo/c{depth - 1}")
     message, _ = await management.refused("POST", PATH, {"name": "c11", "models": ["combo/c10"]})
-    assert "11 deep" in message
+    assert "11 levels deep" in message
     await make(management, "below")
     body = {"models": ["combo/below"]}
     message, _ = await management.refused("PUT", f"{PATH}/{first['id']}", body)
-    assert "11 deep" in message, "from above, too"
+    assert "11 levels deep" in message, "from above, too"
 
 
 async def test_what_is_in_use_stays(management: Management) -> None:
