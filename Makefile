@@ -59,8 +59,9 @@ ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
 # An instance of two nodes has a dozen processes: fewer of them side by side.
 OVER_NODES := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile --durations 10 --durations-min 3
 QUICK_FOLDERS := tests/unit tests/contract tests/integration
-# What a front does itself is tested over the native one too; `make test-native` runs everything there.
-NATIVE_ALWAYS := -m "both_fronts and not slow" tests/integration
+# What a front does itself is tested over the native one too; `make test-native` runs everything there. Only the files
+# that have such tests are collected.
+NATIVE_ALWAYS := -m "both_fronts and not slow" $(shell grep -rl --include='*.py' both_fronts tests/integration | sort)
 
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -122,12 +123,15 @@ test-all: test test-native test-fuzz test-slow ## Run every test, over both fron
 .PHONY: check
 check: check-python check-rust ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
 
-.PHONY: check-python
-check-python: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
+.PHONY: check-style
+check-style: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest fairlead._core
+
+.PHONY: check-python
+check-python: check-style
 	$(BIN)/pytest -q -p no:cacheprovider tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/contract/test_description.py
 
 .PHONY: check-rust

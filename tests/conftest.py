@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from tests.support.databases import CHOSEN_STORE, STORES
 from tests.support.gateway_pool import GatewayPool
@@ -19,6 +21,12 @@ from tests.support.upstream import Upstream
 
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
+
+# On a busy machine time says nothing about an example. Tests say how many examples they want.
+hypothesis_settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("any machine")
 
 GATEWAYS = {"gateway_pool", "gateways"}
 """The fixtures behind every fixture that has a running gateway."""

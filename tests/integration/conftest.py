@@ -15,6 +15,11 @@ from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.processes import Gateway, expect
 from tests.support.site import BRISK, READS_LOOPBACK
 
+HOST_NAMES = {
+    "SERVICE_PUBLIC_BASE_URL": "https://gateway.example/",
+    "FAIRLEAD_HOST_NAMES": "fairlead, gateway.lan",
+}
+
 
 @pytest.fixture(scope="module")
 def loopback_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
@@ -59,6 +64,13 @@ def browser() -> Iterator[Any]:
         )
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def keyless_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """A gateway that asks callers for no key, and has names."""
+    with gateway_pool.lease(REQUIRE_API_KEY="false", **HOST_NAMES) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

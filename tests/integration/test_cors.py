@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from tests.support.callback import Callback
-from tests.support.processes import Gateway, expect, start_gateway
+from tests.support.owner import OWNER_PASSWORD
+from tests.support.processes import Gateway, expect
 
 pytestmark = pytest.mark.both_fronts
 
-PASSWORD = "the owner's own words"
 APP = "https://app.example"
 ASK = {"model": "demo/echo", "messages": [{"role": "user", "content": "hello"}]}
 ALLOW = "access-control-allow-origin"
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    directory = tmp_path_factory.mktemp("cors")
-    with start_gateway(directory, "--demo", INITIAL_PASSWORD=PASSWORD) as running:
-        yield running
+def gateway(demo_gateway: Gateway) -> Gateway:
+    return demo_gateway
 
 
 def name_origins(gateway: Gateway, *origins: str) -> None:
-    body = {"corsOrigins": list(origins), "currentPassword": PASSWORD}
+    body = {"corsOrigins": list(origins), "currentPassword": OWNER_PASSWORD}
     expect(gateway.admin.patch("/api/settings", json=body), 200)
 
 
@@ -98,7 +95,7 @@ OTHER_ROUTES = [
 def test_no_route_that_a_cookie_opens_is_opened_by_an_origin(gateway: Gateway) -> None:
     name_origins(gateway, APP)
     session = gateway.client()
-    expect(session.post("/api/auth/login", json={"password": PASSWORD}), 200)
+    expect(session.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
     for path, method in OTHER_ROUTES:
         for answer in (
             preflight(gateway, path, method, APP),

@@ -12,26 +12,19 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.support.chat import CHAT
-from tests.support.processes import Gateway, Lane, start_gateway
+from tests.support.processes import Gateway, Lane
 from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream, completion, reply
 
-NAMES = {
-    "SERVICE_PUBLIC_BASE_URL": "https://gateway.example/",
-    "FAIRLEAD_HOST_NAMES": "fairlead, gateway.lan",
-}
 PAGE = {"Sec-Fetch-Site": "same-origin"}
 
 
 @pytest.fixture(scope="module")
-def open_lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lane]:
+def open_lane(keyless_gateway: Gateway) -> Iterator[Lane]:
     """A lane of a gateway that asks for no key and has names."""
-    with (
-        Upstream() as upstream,
-        start_gateway(tmp_path_factory.mktemp("open"), REQUIRE_API_KEY="false", **NAMES) as gateway,
-    ):
+    with Upstream() as upstream:
         upstream.script(reply(completion()))
-        yield gateway.add_lane(upstream)
+        yield keyless_gateway.add_lane(upstream)
 
 
 def called(

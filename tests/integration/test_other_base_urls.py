@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from fairlead import _core
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.tls import NO_AUTHORITIES
-from tests.support.upstream import Upstream
+from tests.support.upstream import Upstream, completion, reply
 
 pytestmark = pytest.mark.both_fronts
 
@@ -234,12 +235,13 @@ def test_ollamas_clients_need_no_content_type(gateway: Gateway, lane: Lane) -> N
     assert other.status_code == 415
 
 
-def test_without_keys_a_page_of_another_site_still_needs_the_type(gateways: Any) -> None:
-    gateway = gateways("--demo", REQUIRE_API_KEY="false")
-    body = (
-        '{"model": "demo/echo", "messages": [{"role": "user", "content": "hi"}], "stream": false}'
-    )
-    caller = gateway.client()
+def test_without_keys_a_page_of_another_site_still_needs_the_type(
+    keyless_gateway: Gateway, upstream: Upstream
+) -> None:
+    lane = keyless_gateway.add_lane(upstream)
+    upstream.script(reply(completion("hello")))
+    body = json.dumps(lane.body(stream=False))
+    caller = keyless_gateway.client()
     assert caller.post("/ollama/api/chat", content=body).status_code == 200
     for page in (
         {"origin": "https://evil.example"},

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from tests.support.chat import CHAT, ask, error_of, send_chat
+from tests.support.gateway_pool import GatewayPool
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.raw import RawClient
@@ -27,9 +30,14 @@ from tests.support.upstream import (
 BOUND = 10
 
 
-def test_ten_times_too_many_are_shed(gateways: Callable[..., Gateway], upstream: Upstream) -> None:
+@pytest.fixture(scope="module")
+def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    with gateway_pool.lease(FAIRLEAD_MAX_IN_FLIGHT=str(BOUND)) as running:
+        yield running
+
+
+def test_ten_times_too_many_are_shed(gateway: Gateway, upstream: Upstream) -> None:
     """Of a hundred callers ten are served; ninety get 503 with Retry-After while health and management answer."""
-    gateway = gateways(FAIRLEAD_MAX_IN_FLIGHT=str(BOUND))
     lane = gateway.add_lane(upstream)
     gate = Gate()
     upstream.script([gate, *reply(completion("in the end"))])
@@ -87,11 +95,8 @@ def test_open_streams_have_a_bound_of_their_own(
     eventually(lambda: ask(lane, stream=True).status == 200, "streams are taken again")
 
 
-def test_room_is_given_back_by_callers_who_leave(
-    gateways: Callable[..., Gateway], upstream: Upstream
-) -> None:
+def test_room_is_given_back_by_callers_who_leave(gateway: Gateway, upstream: Upstream) -> None:
     """A bound that is filled by callers who then vanish is free again within a second or two."""
-    gateway = gateways(FAIRLEAD_MAX_IN_FLIGHT=str(BOUND))
     lane = gateway.add_lane(upstream)
     gate = Gate()
     upstream.script([gate, *reply(completion())])

@@ -175,13 +175,12 @@ def test_another_path_has_no_socket(gateway: Gateway) -> None:
         assert raised.value.response.status_code == status
 
 
-def test_a_page_of_another_site_needs_a_key(gateways: Any) -> None:
+def test_a_page_of_another_site_needs_a_key(keyless_gateway: Gateway) -> None:
     """Where keys are not asked for, a browser would let any page in."""
-    gateway = gateways(REQUIRE_API_KEY="false")
-    with opened(gateway, None) as socket:
+    with opened(keyless_gateway, None) as socket:
         assert heard(socket)["type"] == "session.ready"
     with pytest.raises(InvalidStatus) as raised:
-        opened(gateway, None, Origin="https://evil.example")
+        opened(keyless_gateway, None, Origin="https://evil.example")
     assert raised.value.response.status_code == 403
 
 

@@ -24,7 +24,8 @@ from tests.support.frames import (
     handshake_bytes,
 )
 from tests.support.frames import CLOSE as CLOSES
-from tests.support.processes import FRONTS, Gateway, start_gateway
+from tests.support.gateway_pool import GatewayPool
+from tests.support.processes import DEFAULTS, FRONTS, Gateway
 from tests.support.raw import RawClient
 
 KIB, MIB = 1024, 1024 * 1024
@@ -34,12 +35,10 @@ END = close_bytes(1000)
 
 
 @pytest.fixture(scope="module", params=FRONTS)
-def gateway(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Gateway]:
-    with start_gateway(tmp_path_factory.mktemp("frames"), FAIRLEAD_FRONT=request.param) as running:
+def gateway(request: pytest.FixtureRequest, gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    is_usual = request.param == DEFAULTS["FAIRLEAD_FRONT"]
+    with gateway_pool.lease(**({} if is_usual else {"FAIRLEAD_FRONT": request.param})) as running:
         yield running
-        running.assert_keeps_secrets()
 
 
 @pytest.fixture

@@ -18,20 +18,27 @@ pytestmark = pytest.mark.one_node
 
 
 @pytest.fixture
-def apart(gateways: Callable[..., Gateway], upstream: Upstream) -> tuple[Gateway, Lane]:
+def apart(gateways: Callable[..., Gateway]) -> Gateway:
     """A gateway that a test may kill parts of."""
-    gateway = gateways()
-    lane = gateway.add_lane(upstream)
-    upstream.script(reply(completion("hello")))
-    return gateway, lane
+    return gateways()
 
 
 @pytest.fixture
-def caller(apart: tuple[Gateway, Lane]) -> Iterator[httpx.Client]:
-    gateway, _ = apart
-    key = gateway.create_key()["key"]
-    with gateway.client(headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
+def greeting(upstream: Upstream) -> Upstream:
+    upstream.script(reply(completion("hello")))
+    return upstream
+
+
+@pytest.fixture
+def caller(gateway: Gateway) -> Iterator[httpx.Client]:
+    with caller_of(gateway) as client:
         yield client
+
+
+def caller_of(gateway: Gateway) -> httpx.Client:
+    """A client with a key of its own, which owns what is stored."""
+    key = gateway.create_key()["key"]
+    return gateway.client(headers={"Authorization": f"Bearer {key}"}, timeout=30)
 
 
 def say(caller: httpx.Client, lane: Lane, **fields: Any) -> str:
@@ -46,9 +53,9 @@ def spooled(gateway: Gateway) -> list[Path]:
 
 
 def test_a_response_is_found_right_after_its_answer(
-    apart: tuple[Gateway, Lane], caller: httpx.Client
+    gateway: Gateway, greeting: Upstream, caller: httpx.Client
 ) -> None:
-    _, lane = apart
+    lane = gateway.add_lane(greeting)
     say(caller, lane)
     previous = None
     for at in range(8):
@@ -65,9 +72,9 @@ def test_a_response_is_found_right_after_its_answer(
 
 
 def test_nothing_answered_is_lost_or_stored_twice_when_a_plane_is_killed(
-    apart: tuple[Gateway, Lane], caller: httpx.Client
+    apart: Gateway, greeting: Upstream
 ) -> None:
-    gateway, lane = apart
+    gateway, lane, caller = apart, apart.add_lane(greeting), caller_of(apart)
     answered = [say(caller, lane)]
     with ThreadPoolExecutor(4) as pool:
         for killed in ("control", "relay", "control"):
@@ -110,9 +117,9 @@ def try_to_say(caller: httpx.Client, lane: Lane) -> str:
 
 
 def test_responses_of_the_spool_count_as_bytes_of_their_owner(
-    apart: tuple[Gateway, Lane], caller: httpx.Client
+    apart: Gateway, greeting: Upstream
 ) -> None:
-    gateway, lane = apart
+    gateway, lane, caller = apart, apart.add_lane(greeting), caller_of(apart)
     expect(gateway.admin.patch("/api/settings", json={"storageOwnerMb": 1}), 200)
     body = {"model": lane.model, "input": "x" * 20_000}
     stored = 0
@@ -128,8 +135,8 @@ def test_responses_of_the_spool_count_as_bytes_of_their_owner(
 
 
 def test_responses_are_not_stored_where_nobody_wants_it(
-    apart: tuple[Gateway, Lane], caller: httpx.Client
+    gateway: Gateway, greeting: Upstream, caller: httpx.Client
 ) -> None:
-    _, lane = apart
+    lane = gateway.add_lane(greeting)
     response_id = say(caller, lane, store=False)
     assert caller.get(f"/v1/responses/{response_id}").status_code == 404

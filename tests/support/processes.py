@@ -251,17 +251,29 @@ class Gateway:
         return (self.data_dir / "cli-token").read_text().strip()
 
     def client(self, **options: Any) -> httpx.Client:
-        """An HTTP client that is closed with the gateway."""
+        """An HTTP client that is closed with the gateway. It returns when a change that it made is in force."""
         options = {
             "base_url": self.url,
             "trust_env": False,
             "timeout": 20.0,
             "verify": NO_AUTHORITIES,
+            "event_hooks": {"response": [self._wait_until_in_force]},
             **options,
         }
         client = httpx.Client(**options)
         self._clients.append(client)
         return client
+
+    def _wait_until_in_force(self, answer: httpx.Response) -> None:
+        """On a busy machine a worker may need longer than the second that an answer waits for it."""
+        if answer.headers.get("X-Gateway-Snapshot") == "pending":
+            eventually(self.is_even, "the change is in force", within_s=15, every_s=0.05)
+
+    def is_even(self) -> bool:
+        """Whether every worker of this node has the newest snapshot in force."""
+        shown = expect(self.admin.get("/api/cluster"), 200)
+        (here,) = (node for node in shown["nodes"] if node["isThis"])
+        return bool(here["snapshotVersion"] >= shown["snapshotVersion"])
 
     @property
     def admin(self) -> httpx.Client:

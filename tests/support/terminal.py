@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -42,6 +43,8 @@ class Terminal:
         )
         os.close(secondary)
         self.shown = ""
+        # A read may end in the middle of a character, most of all on a busy machine.
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +84,7 @@ class Terminal:
         if not ready:
             return False
         try:
-            self.shown += os.read(self._primary, 65536).decode(errors="replace")
+            self.shown += self._decoder.decode(os.read(self._primary, 65536))
         except OSError:  # Linux tells the end of the other side so
             return False
         return True

@@ -88,7 +88,10 @@ def rank_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(todos, "RANK_MAX", request.param)
 
 
-LAX = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+LAX = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+}
 
 
 @settings(max_examples=8, **LAX)

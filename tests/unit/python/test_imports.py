@@ -56,6 +56,10 @@ def imported(statement: str) -> set[str]:
             "import fairlead.cli.app",
             (*APPLICATION, "pydantic", "fairlead.settings", "fairlead._core"),
         ),
+        (
+            "from fairlead.cli import bar_imports; bar_imports(); import fairlead.cli.instance",
+            ("click", "pygments", "rich.progress"),
+        ),
         ("import fairlead.store.prepare", ("fastapi", "polars", "structlog", "pydantic")),
         ("import fairlead.control.app", (*NOT_IN_IDLE_CONTROL, *ROOMS)),
         (f"import {', '.join(AT_START)}", (*NOT_IN_IDLE_CONTROL, *ROOMS)),
