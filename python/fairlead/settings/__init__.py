@@ -3,7 +3,7 @@
 `ServeSettings.load(**flags)` reads them once, in the process of `fairlead serve`: flags first, then
 environment, then defaults. The two planes get what they need from `relay_config` and
 `control_config` (docs/explanation/contracts.md) and read no other environment variable, but for
-OpenTelemetry's own (`tracing.py`).
+OpenTelemetry's own (`process/tracing.py`).
 """
 
 from __future__ import annotations

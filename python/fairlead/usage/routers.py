@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.usage.live_router import router as live
 from fairlead.usage.routes.body_router import router as bodies
-from fairlead.usage.routes.live_router import router as live
 from fairlead.usage.routes.metrics_router import router as metrics
 from fairlead.usage.routes.number_router import router as numbers
 from fairlead.usage.routes.quota_router import router as quota
