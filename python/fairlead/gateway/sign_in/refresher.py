@@ -31,6 +31,7 @@ from fairlead.gateway.sign_in.table import (
 )
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.seal_purposes import refresh_token_of
 from fairlead.store.services import BackgroundTask, Services
 
 AT_ONCE: Final = 8
@@ -113,7 +114,9 @@ class Refresher:
         section, proxy = await self.services.state.read(read)
         if section is None:
             return await self._fail(sign_in, "The provider is gone.", is_over=True)
-        token = sealer.unseal(sign_in.connection_id, sign_in.refresh_sealed).decode()
+        token = sealer.unseal(
+            refresh_token_of(sign_in.connection_id), sign_in.refresh_sealed
+        ).decode()
         await self.services.state.record(lambda con: note_asking(con, sign_in))
         try:
             tokens = await SignInClient(section, proxy).refresh(token, sign_in.refresh_origins)
