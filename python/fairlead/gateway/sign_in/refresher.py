@@ -16,7 +16,7 @@ from typing import Final, Self
 
 import structlog
 
-from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.errors import FairleadError, InvalidRequest, StorageUnavailable
 from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.endpoint import find_provider
 from fairlead.gateway.sign_in.client import Refused, SignInClient, Tokens, Unreached
@@ -64,7 +64,14 @@ class Refresher:
     async def refresh_due(self) -> None:
         """Refreshes every token that is due. Raises when the database does not answer."""
         for connection_id in list(self.unwritten):
-            await self._store(connection_id)
+            try:
+                await self._store(connection_id)
+            except StorageUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - one odd row must not stop the refreshes of the others
+                log.error(
+                    "tokens not stored", connection_id=connection_id, error=type(error).__name__
+                )
         due = await self.services.state.read(lambda con: due_sign_ins(con, now_ms()))
         async with asyncio.TaskGroup() as group:
             for sign_in in due:

@@ -111,6 +111,27 @@ async def test_one_odd_row_does_not_stop_the_refreshes_of_others(
     assert ((await stored(management, healthy)).failures, server.asked) == (0, 3)
 
 
+async def test_tokens_that_cannot_be_stored_stop_no_other_refresh(
+    management: Management, server: OAuthServer
+) -> None:
+    """The credential beside them was written by a version that knew another kind of it."""
+    odd, healthy = [await sign_in(management, server) for _ in range(2)]
+    state, refresher = management.services.state, Refresher.of(management.services)
+    unknown = state.sealer.seal(odd, b'{"unknown_kind": "x"}')
+    await state.record(
+        lambda con: con.execute(
+            "UPDATE provider_connections SET credentials_sealed = ? WHERE id = ?", [unknown, odd]
+        ).fetchall()
+    )
+    await put(management, replace(await stored(management, odd), next_at_ms=0))
+    await refresher.refresh_due()
+    assert list(refresher.unwritten) == [odd]
+    await put(management, replace(await stored(management, healthy), next_at_ms=0))
+    await refresher.refresh_due()
+    assert ((await stored(management, healthy)).failures, server.asked) == (0, 4)
+    assert list(refresher.unwritten) == [odd], "they wait for a credential that can be read"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
