@@ -13,6 +13,7 @@ use fairlead_core::{Error, ErrorKind, ServiceTier};
 use super::usage::service_of;
 use crate::fit::Edits;
 use crate::place::Place;
+use crate::provider_members::{self, Purpose};
 use crate::Pieces;
 
 /// Nesting of a request body.
@@ -86,6 +87,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     let wanted =
         ["model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "n", "service_tier"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    provider_members::check(body, &scan, Purpose::Conversation)?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let messages = messages(scan.get("messages"))?;
     let stream = match scan.get("stream") {
@@ -130,6 +132,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
         "service_tier",
     ];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    provider_members::check(body, &scan, Purpose::Conversation)?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let member = |name| scan.get(name).filter(|value: &Value| !value.is_null());
     let flag = |name, otherwise| match member(name) {
@@ -198,6 +201,7 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
     }
     let wanted = ["contents", "generationConfig", "generation_config", "model", "serviceTier", "service_tier"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    provider_members::check(body, &scan, Purpose::Conversation)?;
     let messages = match scan.get("contents") {
         None => return Err(missing("contents")),
         Some(value) if value.kind != Kind::Array => return Err(wrong("contents", "must be an array")),
@@ -346,11 +350,11 @@ pub(crate) fn missing(field: &'static str) -> Error {
     wrong(field, "is required")
 }
 
-pub(super) fn wrong(field: &'static str, rule: &str) -> Error {
+pub(crate) fn wrong(field: &'static str, rule: &str) -> Error {
     invalid(format!("`{field}` {rule}.")).about(field)
 }
 
-fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
     Error::client(ErrorKind::InvalidRequest, message)
 }
 
