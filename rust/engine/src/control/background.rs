@@ -36,9 +36,23 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
         .is_ok_and(|scan| scan.get("background").and_then(|value| value.as_bool()) == Some(true))
 }
 
-/// Whether the route begins work of the caller that control does later.
+/// Routes that begin work which goes on after their answer.
+const JOBS: [&str; 9] = [
+    "/v1beta/interactions",
+    "/v1/interactions",
+    "/api/crawl",
+    "/api/scrape/async",
+    "/api/batch/scrape",
+    "/api/llmstxt",
+    "/api/extract",
+    "/api/agent",
+    "/api/browser/sessions",
+];
+
+/// Whether the route begins work of the caller that control does later: it counts under the key's limits when it is accepted. A batch
+/// does not, since each of its lines counts as a request, and a video reserves room of its own.
 pub(crate) fn is_job(route: &Route) -> bool {
-    route.method == "POST" && route.path == "/v1beta/interactions"
+    route.method == "POST" && JOBS.contains(&route.path)
 }
 
 /// Counts the request under its key's limits, and tells control so: its call for the same work is not counted again. An error
@@ -121,6 +135,19 @@ fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairlead_core::routes;
+
+    #[test]
+    fn jobs_are_routes_that_begin_work() {
+        let jobs: Vec<&Route> = routes::all().filter(|route| is_job(route)).collect();
+        assert_eq!(jobs.len(), JOBS.len(), "each is a route");
+        assert!(jobs.iter().all(|route| route.answer == Answer::Control));
+        let is = |method: &str, path: &str| {
+            routes::all().any(|route| route.method == method && route.path == path && is_job(route))
+        };
+        assert!(is("POST", "/v1/interactions") && is("POST", "/api/crawl"));
+        assert!(!is("GET", "/api/crawl") && !is("POST", "/v1/batches") && !is("POST", "/api/crawl/estimate"));
+    }
 
     #[test]
     fn only_a_wish_of_the_request_itself_counts() {
