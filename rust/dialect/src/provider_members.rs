@@ -4,9 +4,8 @@
 //! such members: by a salt of the wrong kind, by a label of megabytes. What carries the conversation itself is bounded by the size of
 //! the body.
 
-use crate::openai::request::{invalid, wrong};
 use fairlead_core::json::{self, Kind, Scan, MAX_DEPTH};
-use fairlead_core::Error;
+use fairlead_core::{Error, ErrorKind};
 use memchr::memmem;
 
 /// The most members of one body.
@@ -134,9 +133,13 @@ fn check_salt(body: &[u8]) -> Result<(), Error> {
     let Some(salt) = scan.get("cache_salt").filter(|salt| !salt.is_null()) else { return Ok(()) };
     let bytes = salt.end - salt.start;
     if salt.kind != Kind::String || bytes <= 2 || bytes > ID_BYTES {
-        return Err(wrong("cache_salt", "must be a text of 1 to 1,022 bytes"));
+        return Err(invalid("`cache_salt` must be a text of 1 to 1,022 bytes.".to_owned()).about("cache_salt"));
     }
     Ok(())
+}
+
+fn invalid(message: String) -> Error {
+    Error::client(ErrorKind::InvalidRequest, message)
 }
 
 #[cfg(test)]

@@ -159,17 +159,13 @@ impl Combos {
     }
 
     fn view<'a>(&'a self, reach: Reach<'a>, combo: usize, key: Option<&'a Key>, own: Option<&'a Book>) -> View<'a> {
-        match own {
-            // Everything in it is the key's, and the channel remembers what it remembers for every caller.
-            Some(book) => {
-                let memories = self.memories.get(combo..=combo).unwrap_or_default();
-                View { book, at: 0, memories, reach, key: None }
-            }
-            None => {
-                let key = key.filter(|key| permitted::is_restricted(key));
-                View { book: &self.book, at: combo, memories: &self.memories, reach, key }
-            }
+        if let Some(book) = own {
+            // Everything in it is the key's, and the channel's memory is that of all callers.
+            let memories = self.memories.get(combo..=combo).unwrap_or_default();
+            return View { book, at: 0, memories, reach, key: None };
         }
+        let key = key.filter(|key| permitted::is_restricted(key));
+        View { book: &self.book, at: combo, memories: &self.memories, reach, key }
     }
 }
 
