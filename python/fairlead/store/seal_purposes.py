@@ -18,12 +18,12 @@ PENDING: Final = "seal_purposes"
 
 
 def refresh_token_of(connection_id: str) -> str:
-    """What the refresh token of a provider connection is sealed with."""
+    """The associated data of a provider connection's refresh token."""
     return f"refresh-token:{connection_id}"
 
 
 def pending_totp_of(user_id: str) -> str:
-    """What a second factor is sealed with until it is confirmed."""
+    """The associated data of a second factor that is not confirmed yet."""
     return f"pending-totp:{user_id}"
 
 

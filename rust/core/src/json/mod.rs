@@ -29,7 +29,7 @@ pub const MAX_DEPTH: usize = 256;
 
 /// A member that was not wanted is noted ([`Scan::large`]) where it is longer than this.
 pub const LARGE_BYTES: usize = 1_024;
-/// So many of these are noted.
+/// The most large members that one scan notes.
 pub const MAX_LARGE: usize = 64;
 
 /// Characters of a member name that a fault repeats.

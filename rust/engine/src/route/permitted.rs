@@ -12,8 +12,7 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
-/// So many filled channels are stored for one snapshot; one has some 20 KiB. Where there are more, one of them is filled anew when it
-/// is called.
+/// The most filled channels of one snapshot, each of some 20 KiB. One that found no room is filled again when it is called.
 const MAX_BOOKS: usize = 256;
 
 /// Filled channels, by the hash of what each is filled for.
