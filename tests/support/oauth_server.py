@@ -206,7 +206,8 @@ class _Core(AuthorizationServer):  # type: ignore[misc] # authlib has no types
 class OAuthServer:
     """The server, and what tests do to it.
 
-    `refuse_with` is an OAuth error, or a status, that the token endpoint answers with instead. While `held` is not
+    `refuse_with` is an OAuth error, or a status, that the token endpoint answers with instead; bytes are answered as
+    they are, with status 200. While `held` is not
     set, tokens are made and their answer is held back.
     """
 
@@ -227,7 +228,7 @@ class OAuthServer:
         self._local = LocalServer(Handler)
         self.url = f"http://{self._local.authority}"
         self.core = _Core(self.url, lifetime_s)
-        self.refuse_with: str | int | None = None
+        self.refuse_with: str | int | bytes | None = None
         self.held = threading.Event()
         self.held.set()
         self.asked = 0
@@ -314,6 +315,8 @@ class OAuthServer:
             answer = self.core.create_endpoint_response("device_authorization", request)
         elif isinstance(self.refuse_with, int):
             answer = self.refuse_with, "no", {"content-type": "text/plain"}
+        elif isinstance(self.refuse_with, bytes):
+            answer = 200, self.refuse_with.decode(), json
         elif self.refuse_with is not None:
             answer = 400, {"error": self.refuse_with}, json
         else:

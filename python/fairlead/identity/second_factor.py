@@ -1,8 +1,9 @@
 """The second factor: time-based codes (RFC 6238) and recovery codes, each good once.
 
 A code is good for its own 30 s and those beside it, and only if no code of that time or a later one
-was taken before. The secret is sealed with the user's id; recovery codes have 80 random bits and
-are kept as hashes. Everything here runs in the writer, so that two requests cannot spend one code.
+was taken before. The secret is sealed with the user's id, and until it is confirmed with a purpose of its
+own. Recovery codes have 80 random bits and are stored as hashes. Everything here runs in the writer, so
+that two requests cannot use one code.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyotp
 from fairlead import _core
 from fairlead.identity.users import User
 from fairlead.store.file import Connection
+from fairlead.store.seal_purposes import pending_totp_of
 from fairlead.store.sealer import Sealer
 
 STEP_S = 30
@@ -30,7 +32,7 @@ def begin_enrolment(con: Connection, sealer: Sealer, user_id: str) -> str:
     secret = pyotp.random_base32(32)
     con.execute(
         "UPDATE users SET totp_pending_sealed = ? WHERE id = ?",
-        [sealer.seal(user_id, secret.encode()), user_id],
+        [sealer.seal(pending_totp_of(user_id), secret.encode()), user_id],
     )
     return secret
 
@@ -41,14 +43,14 @@ def confirm_enrolment(
     """Turns the factor on if the code is right, in the writer: the recovery codes, else None."""
     if user.totp_pending_sealed is None:
         return None
-    secret = sealer.unseal(user.id, user.totp_pending_sealed).decode()
+    secret = sealer.unseal(pending_totp_of(user.id), user.totp_pending_sealed).decode()
     step = _matching_step(secret, code, at_ms, after=0)
     if step is None:
         return None
     con.execute(
-        "UPDATE users SET totp_sealed = totp_pending_sealed, totp_pending_sealed = NULL, "
+        "UPDATE users SET totp_sealed = ?, totp_pending_sealed = NULL, "
         "totp_last_step = ? WHERE id = ?",
-        [step, user.id],
+        [sealer.seal(user.id, secret.encode()), step, user.id],
     )
     return renew_recovery_codes(con, user.id)
 

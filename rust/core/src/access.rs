@@ -12,7 +12,7 @@ pub enum AccessMode {
 }
 
 /// What a level says of models, combos and connections. Patterns are exact names or names with `*`, matched in linear time.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 pub struct Access {
     #[serde(default)]
     pub model_access_mode: AccessMode,
@@ -54,6 +54,13 @@ impl Access {
             self.allowed_combos.iter().any(is_it)
         };
         is_listed && !self.blocks(name) && !self.blocks(&spelled)
+    }
+
+    /// Whether it may close some target of a combo.
+    pub fn closes_targets(&self) -> bool {
+        self.model_access_mode == AccessMode::Restricted
+            || self.connection_access_mode == AccessMode::Restricted
+            || !self.blocked_models.is_empty()
     }
 
     pub fn admits_connection(&self, id: &str) -> bool {

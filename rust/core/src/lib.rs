@@ -79,6 +79,7 @@ pub mod strategy;
 mod tier;
 mod usage;
 
+pub use access::Access;
 pub use breaker::{is_provider_failure, Breaker, BreakerLimits, BreakerPhase, Lockout};
 pub use chaos::{Chaos, Fault};
 pub use clock::{rfc3339, Moment};

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::model::{is_neutral, typed, unsupported, wrong, Members};
 use crate::openai::request::{broken, check_model, missing, rewrite, ChatRequest};
+use crate::provider_members::{self, Purpose};
 use crate::text::{Text, Writer};
 use crate::Pieces;
 
@@ -60,6 +61,7 @@ pub fn read_gemini(body: &[u8], tail: &str) -> Result<ChatRequest, Error> {
     let model = tail.strip_prefix("models/").unwrap_or(tail);
     check_model(model)?;
     let scan = json::scan_object(body, &["requests", "content"], MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    provider_members::check(body, &scan, Purpose::Media)?;
     if scan.get("requests").or_else(|| scan.get("content")).is_none() {
         return Err(missing("content"));
     }

@@ -6,7 +6,7 @@
 //! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
 //! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
 //! address), [`fit`] (what a model's requests must fit), `signature` (proofs of reasoning that travel between dialects) and `foreign` (those of other makers in a body that passes), [`replay`]
-//! (answers that may be given again), `ending` (why a model stopped), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), `arguments` (of calls in an answer, as a caller's form holds them), `portable_id` (ids that another maker's form takes), `lenient` (JSON that strict parsers refuse), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
+//! (answers that may be given again), `ending` (why a model stopped), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), `arguments` (of calls in an answer, as a caller's form holds them), `portable_id` (ids that another maker's form takes), `provider_members` (bounds of members that only a provider reads), `lenient` (JSON that strict parsers refuse), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
 //! its requests become chat requests at the gateway's edge, and chat answers its own there. What is kept and what is left out is in docs/explanation/dialects.md.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
@@ -38,6 +38,7 @@ pub mod ollama;
 pub mod openai;
 mod place;
 mod portable_id;
+mod provider_members;
 mod rejection;
 // Its verbs are read with it: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;

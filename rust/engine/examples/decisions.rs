@@ -31,7 +31,7 @@ fn main() {
         let key = live.snapshot.keys().next().map(AsRef::as_ref);
         let each_us = least(DECISIONS, |at| {
             let combo = live.combos.book.find(&format!("combo/combo {}", at % COMBOS)).expect("there");
-            let choice = live.combos.choose(&live.targets, combo, &ask, key).expect("a choice");
+            let choice = live.combos.choose(live.reach(), combo, &ask, key).expect("a choice");
             assert_eq!(choice.targets.len(), TARGETS);
         });
         println!(r#"{{"name":"decision {name}","us":{each_us:.3}}}"#);
@@ -41,7 +41,7 @@ fn main() {
     for channel in ["auto", "auto/cheap", "auto/coding", "auto/claude"] {
         let each_us = least(DECISIONS, |_| {
             let combo = pool.combos.book.find(channel).expect("there");
-            let choice = pool.combos.choose(&pool.targets, combo, &ask, None).expect("a choice");
+            let choice = pool.combos.choose(pool.reach(), combo, &ask, None).expect("a choice");
             assert!(choice.targets.len() > 8);
         });
         println!(r#"{{"name":"decision {channel} over {POOL} candidates","us":{each_us:.3}}}"#);

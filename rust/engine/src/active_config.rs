@@ -4,7 +4,7 @@ use crate::clock;
 use crate::context::plans::Plans;
 use crate::models::openai::Lists;
 use crate::route::accounts::Accounts;
-use crate::route::combos::Combos;
+use crate::route::combos::{Combos, Reach};
 use crate::route::outbound::Outbound;
 use crate::upstream::health::Provider;
 use crate::upstream::target::{ConnectionMeasures, Target};
@@ -29,6 +29,11 @@ pub struct Live {
 }
 
 impl Live {
+    /// The candidates of combos.
+    pub fn reach(&self) -> Reach<'_> {
+        Reach { snapshot: &self.snapshot, targets: &self.targets }
+    }
+
     /// Prepares a snapshot. A connection keeps its state while its address and credential are unchanged.
     pub fn build(snapshot: Snapshot, before: &Live, sealer: &Sealer, version: &str) -> Self {
         let known: HashMap<&str, &Arc<Target>> =

@@ -6,6 +6,7 @@ import mimetypes
 from collections.abc import Sequence
 from typing import Any, Final
 
+from fairlead.errors import InvalidRequest
 from fairlead.gateway.files.table import StoredFile
 from fairlead.gateway.list_ends import list_ends
 from fairlead.moment import iso, moment_of
@@ -39,7 +40,9 @@ def anthropic_page(files: Sequence[StoredFile], *, has_more: bool) -> dict[str, 
 
 
 def last_seen(page: str) -> str:
-    """The id of the last file of the page before, from `next_page`."""
+    """The id of the last file of the page before, from `next_page`; `InvalidRequest` for any other text."""
+    if not page.startswith(_PAGE):
+        raise InvalidRequest("page must be the next_page of the page before.", param="page")
     return page.removeprefix(_PAGE)
 
 

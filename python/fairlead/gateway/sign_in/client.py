@@ -184,7 +184,7 @@ class SignInClient:
             async with asyncio.timeout(DEADLINE_S), open_client(self._proxy) as http:
                 yield self._make(http)
         except OAuth2Error as error:
-            raise Refused(str(error.error or "")[:100]) from None
+            raise Refused(_code(error.error)) from None
         except TimeoutError:
             raise Unreached(f"The token service did not answer within {DEADLINE_S:g} s.") from None
         except ProxyFailed as error:
@@ -194,7 +194,8 @@ class SignInClient:
             raise Unreached(f"The token service answered {status}.") from None
         except httpx.HTTPError:
             raise Unreached("The token service cannot be reached.") from None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, AttributeError, OverflowError):
+            # A list in place of an object, or a lifetime of 1e400 seconds, which JSON reads as infinity.
             raise Unreached("The token service's answer is no token.") from None
 
 
@@ -204,13 +205,19 @@ _HEADERS: Final = {
 }
 
 
+def _code(error: object) -> str:
+    """A provider's error code, which is stored and shown: what RFC 6749 does not allow in one is `?`."""
+    text = str(error or "")[:100]
+    return "".join(each if "\x20" <= each <= "\x7e" else "?" for each in text)
+
+
 def _error_of(answer: httpx.Response) -> str:
     try:
         document = answer.json()
     except ValueError:
         document = None
     error = document.get("error") if isinstance(document, dict) else None
-    return error[:100] if isinstance(error, str) else f"http_{answer.status_code}"
+    return _code(error) if isinstance(error, str) else f"http_{answer.status_code}"
 
 
 def _read(token: dict[str, Any], given_by: str) -> Tokens:

@@ -36,6 +36,7 @@ from fairlead.net.secret_origin import spell_origins
 from fairlead.records.provider_usage import forget_figures
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
+from fairlead.store.seal_purposes import refresh_token_of
 from fairlead.store.sealer import Sealer
 
 # A token is refreshed so long before it ends, or after half of its life where that is shorter.
@@ -158,7 +159,9 @@ def store_failure(con: Database, used: SignIn, failure: RefreshFailure) -> bool:
 
 def _sign_in(sealer: Sealer, connection: Connection, tokens: Tokens) -> SignIn:
     at_ms = now_ms()
-    sealed = None if tokens.refresh is None else sealer.seal(connection.id, tokens.refresh.encode())
+    sealed = None
+    if tokens.refresh is not None:
+        sealed = sealer.seal(refresh_token_of(connection.id), tokens.refresh.encode())
     next_at_ms = tokens.expires_at_ms
     if next_at_ms is not None and sealed is not None:
         next_at_ms -= min(REFRESH_BEFORE_MS, (next_at_ms - at_ms) // 2)

@@ -17,7 +17,7 @@ from typing import Final, Self
 
 import structlog
 
-from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.errors import FairleadError, InvalidRequest, StorageUnavailable
 from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.endpoint import find_provider
 from fairlead.gateway.sign_in.client import Refused, SignInClient, Tokens, Unreached
@@ -32,6 +32,7 @@ from fairlead.gateway.sign_in.table import (
 )
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.seal_purposes import refresh_token_of
 from fairlead.store.services import BackgroundTask, Services
 
 AT_ONCE: Final = 8
@@ -64,7 +65,14 @@ class Refresher:
     async def refresh_due(self) -> None:
         """Refreshes every token that is due. Raises when the database does not answer."""
         for connection_id in list(self.unwritten):
-            await self._store(connection_id)
+            try:
+                await self._store(connection_id)
+            except StorageUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - one odd row must not stop the refreshes of the others
+                log.error(
+                    "tokens not stored", connection_id=connection_id, error=type(error).__name__
+                )
         due = await self.services.state.read(lambda con: due_sign_ins(con, now_ms()))
         async with asyncio.TaskGroup() as group:
             for sign_in in due:
@@ -114,7 +122,9 @@ class Refresher:
         section, proxy = await self.services.state.read(read)
         if section is None:
             return await self._fail(sign_in, "The provider is gone.", is_over=True)
-        token = sealer.unseal(sign_in.connection_id, sign_in.refresh_sealed).decode()
+        token = sealer.unseal(
+            refresh_token_of(sign_in.connection_id), sign_in.refresh_sealed
+        ).decode()
         await self.services.state.record(lambda con: note_asking(con, sign_in))
         try:
             tokens = await SignInClient(section, proxy).refresh(token, sign_in.refresh_origins)

@@ -23,9 +23,15 @@ use std::ops::Range;
 
 use keys::Keys;
 use scanner::{ScanFault, Scanner};
+use smallvec::SmallVec;
 
 /// The maximum depth that a caller may allow. The top-level object or array counts as one level.
 pub const MAX_DEPTH: usize = 256;
+
+/// A member that the caller did not name is reported in [`Scan::large`] if it is longer than this.
+pub const LARGE_BYTES: usize = 1_024;
+/// The maximum number of large members that one scan reports.
+pub const MAX_LARGE: usize = 64;
 
 /// How many characters of a member name a fault repeats.
 const SHOWN_NAME_CHARS: usize = 64;
@@ -59,9 +65,13 @@ pub struct Value {
 pub struct Scan<'w, const N: usize> {
     wanted: &'w [&'w str; N],
     found: [Option<Value>; N],
+    /// The keys and values of large members that were not wanted.
+    large: Large,
     /// The object itself; `end - 1` is its closing brace.
     pub object: Value,
 }
+
+type Large = SmallVec<[(Range<usize>, Value); 2]>;
 
 /// Which rule the bytes broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,11 +111,11 @@ pub fn scan_object<'w, const N: usize>(
 ) -> Result<Scan<'w, N>, JsonFault> {
     check_utf8(bytes)?;
     let mut scanner = Scanner::new(bytes, max_depth.min(MAX_DEPTH));
-    let mut found = [None; N];
+    let mut found = Found { members: [None; N], large: Large::new() };
     let mut keys = Keys::new();
     let mut open = None;
     match members(&mut scanner, wanted, &mut found, &mut keys, &mut open) {
-        Ok(object) => Ok(Scan { wanted, found, object }),
+        Ok(object) => Ok(Scan { wanted, found: found.members, large: found.large, object }),
         Err(trouble) => {
             let field = open.map_or_else(String::new, |span| shown_name(bytes, span));
             Err(JsonFault { kind: trouble.kind, offset: trouble.offset, field, rule: trouble.rule })
@@ -169,6 +179,12 @@ impl<const N: usize> Scan<'_, N> {
         self.found.get(place).copied().flatten()
     }
 
+    /// The members that were not wanted and are longer than [`LARGE_BYTES`], at most [`MAX_LARGE`] of them, of the bytes that were
+    /// scanned.
+    pub fn large<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (Cow<'a, str>, Value)> + 'a {
+        self.large.iter().filter_map(|(key, value)| Some((unescaped(bytes.get(key.clone())?)?, *value)))
+    }
+
     /// Offset of the object's closing brace.
     pub fn close(&self) -> usize {
         self.object.end - 1
@@ -191,11 +207,17 @@ impl fmt::Display for JsonFault {
 
 impl std::error::Error for JsonFault {}
 
+/// The result of a scan: the wanted members, and other members that are large.
+struct Found<const N: usize> {
+    members: [Option<Value>; N],
+    large: Large,
+}
+
 /// Scans the members of the top-level object. `open` is left at the key of the member that was being read.
 fn members<'a, const N: usize>(
     scanner: &mut Scanner<'a>,
     wanted: &[&str; N],
-    found: &mut [Option<Value>; N],
+    found: &mut Found<N>,
     keys: &mut Keys<'a>,
     open: &mut Option<Range<usize>>,
 ) -> Result<Value, ScanFault> {
@@ -214,8 +236,10 @@ fn members<'a, const N: usize>(
                 return Err(ScanFault { kind: FaultKind::Duplicate, offset: key.start, rule: "a key comes twice" });
             }
             let value = scanner.value(1)?;
-            if let Some(place) = slot.and_then(|slot| found.get_mut(slot)) {
+            if let Some(place) = slot.and_then(|slot| found.members.get_mut(slot)) {
                 *place = Some(value);
+            } else if value.end - value.start > LARGE_BYTES && found.large.len() < MAX_LARGE {
+                found.large.push((key, value));
             }
             elements += 1;
             *open = None;

@@ -33,7 +33,7 @@ impl Book {
         let spread = Spread { snapshot, is_usable, by_name: &by_name };
         let mut ready: Vec<Ready> = snapshot.combos.iter().map(|combo| spread.ready(combo)).collect();
         cut_cycles(&mut ready);
-        let pool = spread.pool();
+        let pool = Pool::new(spread.chats(), snapshot);
         // An operator's combo of the same name wins.
         let made = pool.channels().into_iter().chain(pool.families());
         ready.extend(made.filter(|ready| !by_name.contains_key(&ready.name)));
@@ -41,6 +41,20 @@ impl Book {
             by_name.insert(one.name.clone(), at);
         }
         Self { ready, by_name }
+    }
+
+    /// A book of one channel of `auto`, filled with the best of what `admits` lets through; `None` where no channel has this name.
+    pub fn of_channel(
+        name: &str,
+        snapshot: &Snapshot,
+        is_usable: &dyn Fn(usize, &Connection) -> bool,
+        admits: &dyn Fn(&Candidate) -> bool,
+    ) -> Option<Self> {
+        let by_name = HashMap::new();
+        let mut candidates = Spread { snapshot, is_usable, by_name: &by_name }.chats();
+        candidates.retain(admits);
+        let ready = Pool::new(candidates, snapshot).channel(name)?;
+        Some(Self { by_name: HashMap::from([(ready.name.clone(), 0)]), ready: vec![ready] })
     }
 
     /// The combo that a model's name means: its own name, `combo/<name>`, or an `auto` channel.
@@ -105,6 +119,7 @@ impl Spread<'_> {
             steps: combo.steps.clone(),
             candidates,
             is_auto: false,
+            is_cut: false,
         }
     }
 
@@ -144,14 +159,14 @@ impl Spread<'_> {
     }
 
     /// Every chat model over every connection of its provider.
-    fn pool(&self) -> Pool {
+    fn chats(&self) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for model in &self.snapshot.models {
             if answers_chats(model) {
                 self.model(&Arc::from(model.id.as_str()), None, 0, &mut candidates);
             }
         }
-        Pool::new(candidates, self.snapshot)
+        candidates
     }
 }
 

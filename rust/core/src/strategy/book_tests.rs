@@ -325,3 +325,76 @@ fn a_protected_conversation_stays_with_its_target_whatever_else_orders_them() {
     let ask = Demand { last_target: Some(last), ..Demand::default() };
     assert_ne!(first(&free, &ask), last, "what is nested is not held where nobody asks for it");
 }
+
+/// Takes a caller who may use what the function says.
+struct Narrow<F>(Desk, F);
+
+impl<F: Fn(&Candidate) -> bool> Look for Narrow<F> {
+    fn facts(&mut self, candidate: &Candidate) -> Facts {
+        self.0.facts(candidate)
+    }
+
+    fn is_restricted(&self) -> bool {
+        true
+    }
+
+    fn admits(&self, _: &Ready, candidate: &Candidate) -> bool {
+        (self.1)(candidate)
+    }
+
+    fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T {
+        self.0.remember(combo, work)
+    }
+}
+
+#[test]
+fn targets_that_a_caller_may_not_use_take_no_place() {
+    let models: Vec<String> = (0..50).map(|at| format!(r#"{{"id":"a/m{at:02}","provider":"a"}}"#)).collect();
+    let json = format!(
+        r#"{{"version":1,
+        "connections":[{{"id":"a1","provider":"a","prefixes":["a"],"dialect":"openai","base_url":"https://h","auth":"none"}}],
+        "models":[{}],"combos":[{{"id":"1","name":"all","steps":[{{"kind":"model","model":"a/*"}}]}},
+            {{"id":"2","name":"outer","steps":[{{"kind":"combo-ref","combo":"all"}}]}}]}}"#,
+        models.join(",")
+    );
+    let book = Book::compile(&Snapshot::parse(json.as_bytes()).expect("a snapshot"), &|_, _| true);
+    for name in ["all", "outer", "auto"] {
+        let mut desk = Narrow(Desk::of(&book), |one: &Candidate| &*one.name == "a/m49");
+        let found = expand(&book, book.find(name).expect("a combo"), &Demand::default(), &mut desk);
+        let names: Vec<&str> = found.picks.iter().filter_map(|pick| Some(&*pick.of(&book)?.name)).collect();
+        assert_eq!((names, found.closed.len(), found.denied.len()), (vec!["a/m49"], 0, 49), "{name}");
+    }
+}
+
+#[test]
+fn a_channel_that_is_cut_is_filled_anew_for_who_may_use_others() {
+    let models: Vec<String> = (0..200)
+        .map(|at| format!(r#"{{"id":"a/claude-{at:03}","provider":"a"}}"#))
+        .chain([r#"{"id":"a/tts-1","provider":"a"}"#.into()])
+        .collect();
+    let price = |at: usize| format!(r#"{{"model":"a/claude-{at:03}","input":{at},"output":{at}}}"#);
+    let json = format!(
+        r#"{{"version":1,"connections":[{{"id":"a1","provider":"a","prefixes":["a"],"dialect":"openai","base_url":"https://h","auth":"none"}}],
+        "models":[{}],"prices":[{}]}}"#,
+        models.join(","),
+        (0..200).map(price).collect::<Vec<_>>().join(",")
+    );
+    let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+    let book = Book::compile(&snapshot, &|_, _| true);
+    for channel in ["auto", "auto/cheap", "auto/coding", "auto/claude"] {
+        let ready = book.get(book.find(channel).expect("a channel")).expect("ready");
+        assert!(ready.is_cut && ready.candidates.len() == auto::MAX_CANDIDATES, "{channel}");
+        let left: Vec<String> = (0..200)
+            .map(|at| format!("a/claude-{at:03}"))
+            .filter(|name| ready.candidates.iter().all(|one| *one.name != **name))
+            .collect();
+        let may_use =
+            |one: &Candidate| left.iter().take(100).any(|name| *one.name == **name) || one.name.contains("tts");
+        let own = Book::of_channel(channel, &snapshot, &|_, _| true, &may_use).expect("a channel");
+        let own = own.get(own.find(channel).expect("it")).expect("ready");
+        assert_eq!((own.id.as_str(), own.strategy, own.is_auto), (ready.id.as_str(), ready.strategy, true));
+        assert_eq!(own.candidates.len(), auto::MAX_CANDIDATES, "{channel}");
+        assert!(own.candidates.iter().all(|one| may_use(one) && !one.name.contains("tts")), "{channel}");
+    }
+    assert!(Book::of_channel("other", &snapshot, &|_, _| true, &|_| true).is_none());
+}

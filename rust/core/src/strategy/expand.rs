@@ -25,6 +25,14 @@ const BARRED: u64 = u64::MAX - 1;
 pub trait Look {
     /// `candidate.known` with what is hot. Never asked of a nested combo.
     fn facts(&mut self, candidate: &Candidate) -> Facts;
+    /// Whether the caller may not use some candidates, so that [`Look::admits`] is asked of each.
+    fn is_restricted(&self) -> bool {
+        false
+    }
+    /// Whether the caller may use a candidate of this combo. Never asked of a nested combo.
+    fn admits(&self, _: &Ready, _: &Candidate) -> bool {
+        true
+    }
     /// Runs `work` alone with the memory of the combo at this place of the book.
     fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T;
 }
@@ -53,6 +61,8 @@ pub struct Targets {
     pub closed: SmallVec<[Pick; 8]>,
     /// Targets that the rules of a combo on the way leave out.
     pub barred: SmallVec<[(Pick, Obstacle); 4]>,
+    /// Targets that the caller may not use. They take no place from those that it may.
+    pub denied: SmallVec<[Pick; 4]>,
 }
 
 /// From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
@@ -105,7 +115,7 @@ impl<L: Look> Walk<'_, L> {
         self.path.pop();
     }
 
-    /// Closes the candidates that the rules of a combo on the way leave out.
+    /// Closes the candidates that the caller may not use, or that the rules of a combo on the way leave out.
     fn bar(&mut self, at: usize, ready: &Ready, facts: &mut [Facts]) {
         let rules: SmallVec<[&Rules; 4]> = self
             .path
@@ -114,18 +124,25 @@ impl<L: Look> Walk<'_, L> {
             .filter(|rules| rules.bar_any())
             .collect();
         let is_choosy = self.ask.has_picture && (ready.is_auto || ready.strategy == Strategy::Auto);
-        if rules.is_empty() && !is_choosy {
+        let is_restricted = self.look.is_restricted();
+        if rules.is_empty() && !is_choosy && !is_restricted {
             return;
         }
         for (place, (candidate, one)) in ready.candidates.iter().zip(facts).enumerate() {
             let (Some(connection), To::Connection { model, .. }) = (&candidate.connection, &candidate.to) else {
                 continue;
             };
+            let pick = Pick { combo: at, candidate: place, step: candidate.step };
+            if is_restricted && !self.look.admits(ready, candidate) {
+                self.targets.denied.push(pick);
+                one.standing = Standing::Closed;
+                one.rest_ms = BARRED;
+                continue;
+            }
             let obstacle = rules.iter().find_map(|rules| rules.obstacle(&connection.prefixes, model, one, self.ask));
             let obstacle =
                 obstacle.or_else(|| (is_choosy && one.takes_pictures == Some(false)).then_some(Obstacle::Picture));
             if let Some(obstacle) = obstacle {
-                let pick = Pick { combo: at, candidate: place, step: candidate.step };
                 self.targets.barred.push((pick, obstacle));
                 one.standing = Standing::Closed;
                 one.rest_ms = BARRED;

@@ -30,24 +30,16 @@ impl Pool {
         Self { candidates, tiers }
     }
 
-    /// Every channel that there is, but for those of families.
+    /// Every channel, except those of families.
     pub fn channels(&self) -> Vec<Ready> {
         let ratings = self.rate(0..self.candidates.len());
-        let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
         let mut fields: Vec<(Option<Task>, bool, Field)> = Vec::new();
         let mut channels = Vec::with_capacity(auto::CHANNELS.len());
         for channel in auto::CHANNELS {
             let known =
                 fields.iter().position(|(task, is_free, _)| (*task, *is_free) == (channel.task, channel.is_free));
             let at = known.unwrap_or_else(|| {
-                let takes = |one: &Candidate| !channel.is_free || is_free(one);
-                let prior = |(place, rating): (usize, &Rating)| {
-                    let one = self.candidates.get(place).filter(|one| takes(one))?;
-                    let is_fit = channel.task.is_none_or(|task| task.fits(&one.name, one.known.takes_pictures));
-                    Some((place, rating.prior(is_fit)))
-                };
-                let field = Field::new(ratings.iter().enumerate().filter_map(prior).collect());
-                fields.push((channel.task, channel.is_free, field));
+                fields.push((channel.task, channel.is_free, self.field(&ratings, channel)));
                 fields.len() - 1
             });
             if let Some((_, _, field)) = fields.get(at) {
@@ -57,17 +49,42 @@ impl Pool {
         channels
     }
 
-    /// `auto/<family>` of every family, but for those whose name is a channel's.
+    /// One channel by its name, a family's too; `None` for any other name.
+    pub fn channel(&self, name: &str) -> Option<Ready> {
+        if let Some(channel) = auto::CHANNELS.iter().find(|channel| channel.name == name) {
+            let ratings = self.rate(0..self.candidates.len());
+            return Some(self.fill(name, channel, &self.field(&ratings, channel)));
+        }
+        let family = name.strip_prefix("auto/")?;
+        let is_member = |one: &Candidate| family::family_of(&one.name).as_deref() == Some(family);
+        let places = self.candidates.iter().enumerate().filter(|(_, one)| is_member(one)).map(|(place, _)| place);
+        Some(self.family(name, places.collect()))
+    }
+
+    /// The candidates that a channel is for.
+    fn field(&self, ratings: &[Rating], channel: &Channel) -> Field {
+        let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
+        let takes = |one: &Candidate| !channel.is_free || is_free(one);
+        let prior = |(place, rating): (usize, &Rating)| {
+            let one = self.candidates.get(place).filter(|one| takes(one))?;
+            let is_fit = channel.task.is_none_or(|task| task.fits(&one.name, one.known.takes_pictures));
+            Some((place, rating.prior(is_fit)))
+        };
+        Field::new(ratings.iter().enumerate().filter_map(prior).collect())
+    }
+
+    /// `auto/<family>` of every family, except those whose name is a channel's.
     pub fn families(&self) -> Vec<Ready> {
         let families = family::families(self.candidates.iter().map(|one| &*one.name));
         let named = families.into_iter().map(|(family, places)| (format!("auto/{family}"), places));
         let free = named.filter(|(name, _)| auto::CHANNELS.iter().all(|channel| channel.name != name));
-        free.map(|(name, places)| {
-            let ratings = self.rate(places.iter().copied());
-            let priors = places.into_iter().zip(ratings).map(|(place, rating)| (place, rating.prior(true)));
-            self.fill(&name, &auto::OF_FAMILY, &Field::new(priors.collect()))
-        })
-        .collect()
+        free.map(|(name, places)| self.family(&name, places)).collect()
+    }
+
+    fn family(&self, name: &str, places: Vec<usize>) -> Ready {
+        let ratings = self.rate(places.iter().copied());
+        let priors = places.into_iter().zip(ratings).map(|(place, rating)| (place, rating.prior(true)));
+        self.fill(name, &auto::OF_FAMILY, &Field::new(priors.collect()))
     }
 
     /// In comparison with each other.
@@ -94,6 +111,7 @@ impl Pool {
             steps: Vec::new(),
             candidates: field.best(channel.pack).into_iter().filter_map(candidate).collect(),
             is_auto: true,
+            is_cut: field.members.len() > auto::MAX_CANDIDATES,
         }
     }
 }

@@ -106,3 +106,18 @@ fn a_family_is_compared_with_itself() {
         families[0].candidates.iter().map(|one| (one.name.to_string(), one.known.prior)).collect();
     assert_eq!(has, plainly(&own, &auto::OF_FAMILY, &snapshot));
 }
+
+#[test]
+fn a_channel_of_its_own_is_the_one_of_that_name() {
+    let snapshot = snapshot();
+    for count in [1, 1_500] {
+        let pool = Pool::new(candidates(count, &snapshot), &snapshot);
+        for ready in pool.channels().into_iter().chain(pool.families()) {
+            let own = pool.channel(&ready.name).expect("a channel");
+            let names = |ready: &Ready| ready.candidates.iter().map(|one| one.name.to_string()).collect::<Vec<_>>();
+            assert_eq!((names(&own), own.is_cut), (names(&ready), ready.is_cut), "{} of {count}", ready.name);
+        }
+        assert!(pool.channel("auto/none").expect("a family without models").candidates.is_empty());
+        assert!(pool.channel("other").is_none());
+    }
+}

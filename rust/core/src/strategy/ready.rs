@@ -43,4 +43,7 @@ pub struct Ready {
     pub steps: Vec<Step>,
     pub candidates: Vec<Candidate>,
     pub is_auto: bool,
+    /// `auto`: the channel had more candidates than it has room for, so a key with fewer models needs a list of its own
+    /// ([`super::Book::of_channel`]).
+    pub is_cut: bool,
 }

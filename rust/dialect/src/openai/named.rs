@@ -1,6 +1,7 @@
 //! A request that names a model and is otherwise passed on as it came: completions, embeddings, images, speech and their
 //! like. What is read of it is what the gateway decides by; every other member is the provider's to judge.
 
+use crate::provider_members::{self, Purpose};
 use bytes::{BufMut, Bytes, BytesMut};
 use fairlead_core::json::{self, Kind, Value};
 use fairlead_core::{Error, ServiceTier};
@@ -35,6 +36,7 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
         "service_tier",
     ];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    provider_members::check(body, &scan, Purpose::Media)?;
     if let (None, Some(usual)) = (scan.get("model").filter(|value| !value.is_null()), needs.usual_model) {
         if scan.get("model").is_none() && !scan.is_empty() {
             return read(&with_model(body, scan.object.start, usual), needs);

@@ -13,6 +13,7 @@ use fairlead_core::{Error, ErrorKind, ServiceTier};
 use super::usage::service_of;
 use crate::fit::Edits;
 use crate::place::Place;
+use crate::provider_members::{self, Purpose};
 use crate::Pieces;
 
 /// Nesting of a request body.
@@ -78,6 +79,13 @@ impl ChatRequest {
     }
 }
 
+/// The wanted members of a conversation's body, whose other members are within their bounds.
+fn scanned<'w, const N: usize>(body: &[u8], wanted: &'w [&'w str; N]) -> Result<json::Scan<'w, N>, Error> {
+    let scan = json::scan_object(body, wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    provider_members::check(body, &scan, Purpose::Conversation)?;
+    Ok(scan)
+}
+
 /// Reads a body. An error is of kind `invalid_request` and names the member that it is about.
 pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
@@ -85,7 +93,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     }
     let wanted =
         ["model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "n", "service_tier"];
-    let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let scan = scanned(body, &wanted)?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let messages = messages(scan.get("messages"))?;
     let stream = match scan.get("stream") {
@@ -129,7 +137,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
         "store",
         "service_tier",
     ];
-    let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let scan = scanned(body, &wanted)?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let member = |name| scan.get(name).filter(|value: &Value| !value.is_null());
     let flag = |name, otherwise| match member(name) {
@@ -197,7 +205,7 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         return Err(wrong("model", "must be 1 to 300 characters without control characters"));
     }
     let wanted = ["contents", "generationConfig", "generation_config", "model", "serviceTier", "service_tier"];
-    let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let scan = scanned(body, &wanted)?;
     let messages = match scan.get("contents") {
         None => return Err(missing("contents")),
         Some(value) if value.kind != Kind::Array => return Err(wrong("contents", "must be an array")),

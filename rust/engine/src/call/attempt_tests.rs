@@ -142,7 +142,7 @@ fn combo(rules: &Value) -> Choice {
     let connections = [connection("a", 1), connection("b", 2)];
     let live = testing::live(&json!({"version": 1, "connections": connections, "combos": combos}));
     let at = live.combos.book.find("c").expect("a combo");
-    live.combos.choose(&live.targets, at, &Demand::default(), None).expect("a choice")
+    live.combos.choose(live.reach(), at, &Demand::default(), None).expect("a choice")
 }
 
 #[tokio::test(start_paused = true)]

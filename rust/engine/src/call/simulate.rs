@@ -60,7 +60,7 @@ fn simulate(live: &Live, question: &Question<'_>, key: Option<&Key>) -> Result<V
     live.combos.admit_size(at, &demand)?;
     let (system, tools) = (ready.rules.system_message.as_deref(), ready.tools.as_ref());
     let body = combo_body::shaped(Dialect::Openai, &body, system, tools)?.unwrap_or(body);
-    let verdicts = live.combos.try_out(&live.targets, at, &demand, key);
+    let verdicts = live.combos.try_out(live.reach(), at, &demand, key);
     let mut order = 0;
     let targets: Vec<Value> = verdicts
         .iter()

@@ -36,9 +36,23 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
         .is_ok_and(|scan| scan.get("background").and_then(|value| value.as_bool()) == Some(true))
 }
 
-/// Whether the route starts a job that control performs later for the caller.
+/// Routes that start work which continues after their answer.
+const JOBS: [&str; 9] = [
+    "/v1beta/interactions",
+    "/v1/interactions",
+    "/api/crawl",
+    "/api/scrape/async",
+    "/api/batch/scrape",
+    "/api/llmstxt",
+    "/api/extract",
+    "/api/agent",
+    "/api/browser/sessions",
+];
+
+/// Whether the route starts work that control performs later for the caller: it counts against the key's limits when it is
+/// accepted. A batch does not, because each of its lines counts as a request, and a video makes its own reservation.
 pub(crate) fn is_job(route: &Route) -> bool {
-    route.method == "POST" && route.path == "/v1beta/interactions"
+    route.method == "POST" && JOBS.contains(&route.path)
 }
 
 /// Counts the request under its key's limits and tells control, so that the later call for the same work is not counted
@@ -122,6 +136,19 @@ fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairlead_core::routes;
+
+    #[test]
+    fn jobs_are_routes_that_begin_work() {
+        let jobs: Vec<&Route> = routes::all().filter(|route| is_job(route)).collect();
+        assert_eq!(jobs.len(), JOBS.len(), "each is a route");
+        assert!(jobs.iter().all(|route| route.answer == Answer::Control));
+        let is = |method: &str, path: &str| {
+            routes::all().any(|route| route.method == method && route.path == path && is_job(route))
+        };
+        assert!(is("POST", "/v1/interactions") && is("POST", "/api/crawl"));
+        assert!(!is("GET", "/api/crawl") && !is("POST", "/v1/batches") && !is("POST", "/api/crawl/estimate"));
+    }
 
     #[test]
     fn only_a_wish_of_the_request_itself_counts() {

@@ -30,6 +30,9 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The maximum length of `anthropic-beta`.
+const MAX_BETA_BYTES: usize = 2_048;
+
 /// The result of admitting a request head.
 #[derive(Debug)]
 pub enum Admitted {
@@ -124,7 +127,7 @@ impl<'a> Gate<'a> {
             is_key_declared: headers.is_key_declared,
             accepts_events: Accepts::read(headers.accept),
             disabled_guardrails: headers.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
-            anthropic_beta: headers.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
+            anthropic_beta: betas(headers.anthropic_beta)?,
             wants_progress: headers.wants_progress,
             wants_cost: headers.wants_cost,
             is_counted: headers.is_counted && on_behalf(shared, &headers).is_some(),
@@ -483,4 +486,13 @@ fn is_dropped(name: &[u8]) -> bool {
             | b"x-gateway-cli-token"
     ) || name.starts_with(b"x-fairlead-")
         || name.contains(&b'_')
+}
+
+/// `anthropic-beta`, which goes on to providers of that dialect as it came.
+fn betas(text: Option<&str>) -> Result<Option<HeaderValue>, Error> {
+    if text.is_some_and(|text| text.len() > MAX_BETA_BYTES) {
+        let message = format!("`anthropic-beta` has more than {MAX_BETA_BYTES} bytes.");
+        return Err(Error::client(ErrorKind::InvalidRequest, message).about("anthropic-beta"));
+    }
+    Ok(text.and_then(|text| HeaderValue::from_str(text).ok()))
 }

@@ -78,7 +78,7 @@ fn candidates(shared: &Shared, key: Option<&Key>, channel: &str) -> Result<Value
     let demand = model::demand(&live, Subject { caller, last_target: None }, b"");
     let mut data: Vec<Value> = Vec::new();
     let mut reachable = 0;
-    for verdict in live.combos.try_out(&live.targets, at, &demand, key) {
+    for verdict in live.combos.try_out(live.reach(), at, &demand, key) {
         if key.is_some_and(|key| !policy::sees_model(key, &verdict.candidate.name)) {
             continue;
         }

@@ -3,11 +3,12 @@
 use crate::clock;
 use crate::route::accounts;
 use crate::route::choice::{Choice, ComboChoice, ComboTarget, Remembered, TOLD_AT_MOST};
+use crate::route::permitted::{self, Permitted};
 use crate::upstream::target::Target;
 use fairlead_core::strategy::{
     auto, expand, Book, Candidate, Demand, Facts, Look, Memory, Obstacle, Pick, Random, Ready, Standing, Strategy, To,
 };
-use fairlead_core::{policy, Error, ErrorKind, Key, Snapshot};
+use fairlead_core::{Error, ErrorKind, Key, Snapshot};
 use parking_lot::Mutex;
 use serde_json::{json, Value};
 use smallvec::SmallVec;
@@ -20,6 +21,26 @@ pub struct Combos {
     pub book: Book,
     /// One per combo of the book, at the same place.
     memories: Vec<Remembered>,
+    /// Channels of `auto` as keys with restricted models see them.
+    permitted: Permitted,
+}
+
+/// What a combo chooses from: one snapshot, and its connections made ready.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach<'a> {
+    pub snapshot: &'a Snapshot,
+    pub targets: &'a [Option<Arc<Target>>],
+}
+
+/// One combo of a book, as a caller sees it.
+struct View<'a> {
+    book: &'a Book,
+    at: usize,
+    /// One per combo of the book.
+    memories: &'a [Remembered],
+    reach: Reach<'a>,
+    /// The key, where some targets may be closed to it.
+    key: Option<&'a Key>,
 }
 
 impl Combos {
@@ -33,44 +54,34 @@ impl Combos {
             .iter()
             .map(|ready| known.get(ready.id.as_str()).map_or_else(fresh, |memory| Arc::clone(memory)))
             .collect();
-        Self { book, memories }
+        Self { book, memories, permitted: Permitted::default() }
     }
 
     /// The targets of one request, first to last, out of the combo at this place of the book.
-    pub fn choose(
-        &self,
-        targets: &[Option<Arc<Target>>],
-        combo: usize,
-        ask: &Demand,
-        key: Option<&Key>,
-    ) -> Result<Choice, Error> {
-        let Some(ready) = self.book.get(combo) else {
+    pub fn choose(&self, reach: Reach<'_>, combo: usize, ask: &Demand, key: Option<&Key>) -> Result<Choice, Error> {
+        self.admit_size(combo, ask)?;
+        let own = self.permitted_book(reach, combo, key);
+        let view = self.view(reach, combo, key, own.as_deref());
+        let Some(ready) = view.book.get(view.at) else {
             return Err(Error::gateway(ErrorKind::Internal, "A combo is not in the book that named it."));
         };
-        self.admit_size(combo, ask)?;
-        let mut desk = Desk { combos: self, targets, now_ms: clock::monotonic_ms(), is_trial: false };
-        let found = expand(&self.book, combo, ask, &mut desk);
+        let mut desk = Desk { view: &view, now_ms: clock::monotonic_ms(), is_trial: false };
+        let found = expand(view.book, view.at, ask, &mut desk);
         let mut chosen: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
         let mut legs = Vec::with_capacity(found.picks.len());
         for pick in &found.picks {
-            let Some((target, leg)) = self.leg(targets, *pick) else { continue };
-            if key.is_none_or(|key| may_use(key, ready, &target, &leg)) {
-                chosen.push(target);
-                legs.push(leg);
-            }
+            let Some((target, leg)) = view.leg(*pick) else { continue };
+            chosen.push(target);
+            legs.push(leg);
         }
-        let closed = found.closed.iter().filter_map(|pick| self.leg(targets, *pick));
-        let closed: Vec<(Arc<str>, u64)> = closed
-            .filter(|(target, leg)| key.is_none_or(|key| may_use(key, ready, target, leg)))
-            .map(|(target, leg)| (leg.model, target.standing(&leg.upstream_model, desk.now_ms).1))
-            .collect();
-        let barred = found
-            .barred
-            .iter()
-            .filter_map(|(pick, obstacle)| Some((Arc::clone(&pick.of(&self.book)?.name), *obstacle)));
+        let closed = found.closed.iter().filter_map(|pick| view.leg(*pick));
+        let closed: Vec<(Arc<str>, u64)> =
+            closed.map(|(target, leg)| (leg.model, target.standing(&leg.upstream_model, desk.now_ms).1)).collect();
+        let barred =
+            found.barred.iter().filter_map(|(pick, obstacle)| Some((Arc::clone(&pick.of(view.book)?.name), *obstacle)));
         let barred: Vec<(Arc<str>, Obstacle)> = barred.take(TOLD_AT_MOST).collect();
         let Some(first) = legs.first() else {
-            let is_barred = !found.picks.is_empty() || !found.closed.is_empty();
+            let is_barred = !found.denied.is_empty() || (own.is_some() && ready.candidates.is_empty());
             return Err(none(ready, &closed, &barred, is_barred));
         };
         Ok(Choice {
@@ -102,31 +113,22 @@ impl Combos {
     }
 
     /// The decision for this request, with every target of the combo and why it is where it is. Changes nothing.
-    pub fn try_out(
-        &self,
-        targets: &[Option<Arc<Target>>],
-        combo: usize,
-        ask: &Demand,
-        key: Option<&Key>,
-    ) -> Vec<Verdict> {
-        let mut desk = Desk { combos: self, targets, now_ms: clock::monotonic_ms(), is_trial: true };
-        let found = expand(&self.book, combo, ask, &mut desk);
-        let Some(ready) = self.book.get(combo) else { return Vec::new() };
+    pub fn try_out(&self, reach: Reach<'_>, combo: usize, ask: &Demand, key: Option<&Key>) -> Vec<Verdict> {
+        let own = self.permitted_book(reach, combo, key);
+        let view = self.view(reach, combo, key, own.as_deref());
+        let mut desk = Desk { view: &view, now_ms: clock::monotonic_ms(), is_trial: true };
+        let found = expand(view.book, view.at, ask, &mut desk);
         let mut verdicts = Vec::new();
         let mut tell = |pick: Pick, reason: Option<String>| {
-            let Some(candidate) = pick.of(&self.book) else { return };
+            let Some(candidate) = pick.of(view.book) else { return };
             let To::Connection { index, model } = &candidate.to else { return };
-            let Some(target) = targets.get(*index).and_then(Option::as_ref) else { return };
-            let leg = self.leg(targets, pick);
-            let reason = match &leg {
+            let Some(target) = reach.targets.get(*index).and_then(Option::as_ref) else { return };
+            let reason = match view.leg(pick) {
                 None => Some("its address cannot name the model".to_owned()),
-                Some((target, leg)) if key.is_some_and(|key| !may_use(key, ready, target, leg)) => {
-                    Some("the API key may not use it".to_owned())
-                }
                 Some(_) => reason,
             };
             let facts = target.facts(model, candidate.known, desk.now_ms);
-            let pack = self.book.get(pick.combo).filter(|placed| placed.strategy == Strategy::Auto);
+            let pack = view.book.get(pick.combo).filter(|placed| placed.strategy == Strategy::Auto);
             let score = pack.map(|placed| auto::score(&facts, ask.pack.unwrap_or(placed.params.pack)));
             verdicts.push(Verdict {
                 target: Arc::clone(target),
@@ -140,17 +142,38 @@ impl Combos {
         found.picks.iter().for_each(|pick| tell(*pick, None));
         for pick in &found.closed {
             let rest_ms =
-                self.leg(targets, *pick).map_or(0, |(target, leg)| target.standing(&leg.upstream_model, desk.now_ms).1);
+                view.leg(*pick).map_or(0, |(target, leg)| target.standing(&leg.upstream_model, desk.now_ms).1);
             tell(*pick, Some(wait(rest_ms)));
         }
         found.barred.iter().for_each(|(pick, obstacle)| tell(*pick, Some(obstacle.to_string())));
+        found.denied.iter().for_each(|pick| tell(*pick, Some("the API key may not use it".to_owned())));
         verdicts
     }
 
-    fn leg(&self, targets: &[Option<Arc<Target>>], pick: Pick) -> Option<(Arc<Target>, ComboTarget)> {
-        let candidate = pick.of(&self.book)?;
+    /// The channel as the key sees it, where the channel as it is has no room for all and some of it may be closed to the key.
+    fn permitted_book(&self, reach: Reach<'_>, combo: usize, key: Option<&Key>) -> Option<Arc<Book>> {
+        let key = key.filter(|key| permitted::is_restricted(key))?;
+        let ready = self.book.get(combo).filter(|ready| ready.is_cut)?;
+        self.permitted
+            .book(reach.snapshot, &ready.name, key, &|index| reach.targets.get(index).is_some_and(Option::is_some))
+    }
+
+    fn view<'a>(&'a self, reach: Reach<'a>, combo: usize, key: Option<&'a Key>, own: Option<&'a Book>) -> View<'a> {
+        if let Some(book) = own {
+            // Everything in it is the key's, and the channel's memory is that of all callers.
+            let memories = self.memories.get(combo..=combo).unwrap_or_default();
+            return View { book, at: 0, memories, reach, key: None };
+        }
+        let key = key.filter(|key| permitted::is_restricted(key));
+        View { book: &self.book, at: combo, memories: &self.memories, reach, key }
+    }
+}
+
+impl View<'_> {
+    fn leg(&self, pick: Pick) -> Option<(Arc<Target>, ComboTarget)> {
+        let candidate = pick.of(self.book)?;
         let To::Connection { index, model } = &candidate.to else { return None };
-        let target = targets.get(*index)?.as_ref().filter(|target| target.admit_name(model).is_ok())?;
+        let target = self.reach.targets.get(*index)?.as_ref().filter(|target| target.admit_name(model).is_ok())?;
         let leg = ComboTarget {
             model: Arc::clone(&candidate.name),
             upstream_model: Arc::clone(model),
@@ -164,22 +187,6 @@ impl Combos {
 
 fn fresh() -> Remembered {
     Arc::new(Mutex::new((Memory::default(), Random::seeded(accounts::seed()))))
-}
-
-/// A combo that the operator made says itself which models it reaches; `auto` reaches what the key may call. What is blocked is
-/// blocked under every name that its connection has, whoever names it.
-fn may_use(key: &Key, ready: &Ready, target: &Target, leg: &ComboTarget) -> bool {
-    let is_blocked = || {
-        key.has_blocks()
-            && target
-                .connection
-                .prefixes
-                .iter()
-                .any(|prefix| policy::admit_unblocked(key, &format!("{prefix}/{}", leg.upstream_model)).is_err())
-    };
-    policy::sees_connection(key, &target.connection.id)
-        && (!ready.is_auto || policy::sees_model(key, &leg.model))
-        && !is_blocked()
 }
 
 /// What a trial says of one target.
@@ -261,8 +268,7 @@ fn wait(rest_ms: u64) -> String {
 }
 
 struct Desk<'a> {
-    combos: &'a Combos,
-    targets: &'a [Option<Arc<Target>>],
+    view: &'a View<'a>,
     now_ms: u64,
     /// Nothing is remembered of the decision.
     is_trial: bool,
@@ -271,14 +277,22 @@ struct Desk<'a> {
 impl Look for Desk<'_> {
     fn facts(&mut self, candidate: &Candidate) -> Facts {
         let To::Connection { index, model } = &candidate.to else { return candidate.known };
-        let Some(target) = self.targets.get(*index).and_then(Option::as_ref) else {
+        let Some(target) = self.view.reach.targets.get(*index).and_then(Option::as_ref) else {
             return Facts { standing: Standing::Closed, ..candidate.known };
         };
         target.facts(model, candidate.known, self.now_ms)
     }
 
+    fn is_restricted(&self) -> bool {
+        self.view.key.is_some()
+    }
+
+    fn admits(&self, ready: &Ready, candidate: &Candidate) -> bool {
+        self.view.key.is_none_or(|key| permitted::may_use(key, ready.is_auto, candidate))
+    }
+
     fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T {
-        let Some(remembered) = self.combos.memories.get(combo) else {
+        let Some(remembered) = self.view.memories.get(combo) else {
             return work(&mut Memory::default(), &mut Random::seeded(self.now_ms));
         };
         let mut remembered = remembered.lock();

@@ -67,7 +67,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         let last_target = protected.or(session).and_then(find_last);
         let ask = demand(live, Subject { caller: caller(admission), last_target }, body);
         let ask = Demand { pack: admission.routing.pack, ..ask };
-        let choice = live.combos.choose(&live.targets, combo, &ask, key)?;
+        let choice = live.combos.choose(live.reach(), combo, &ask, key)?;
         let mut choice = lease::narrow(choice, leased)?;
         if let Some(combo) = &mut choice.combo {
             combo.protected = protected;

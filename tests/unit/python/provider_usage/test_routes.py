@@ -11,7 +11,7 @@ import pytest
 from fairlead.gateway.provider_usage.task import MINUTE_MS, PAUSE_MAX_MS, due_ms, read_due
 from fairlead.gateway.providers.catalogue import UsageRead, UsageSection, catalogue
 from fairlead.moment import now_ms
-from fairlead.records.provider_usage import ProviderUsage
+from fairlead.records.provider_usage import ProviderUsage, put_provider_usage
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 
@@ -158,6 +158,21 @@ async def test_the_clock_asks_what_is_due(management: Management, upstream: Upst
     assert await read_due(services, at_ms + 10**10) == []
     await management.ask("DELETE", f"/api/providers/{own}")
     await management.refused("GET", f"/api/providers/{own}/usage", expect=404)
+
+
+async def test_one_odd_row_does_not_stop_the_questions_about_others(
+    management: Management, upstream: Upstream
+) -> None:
+    upstream.script(reply(TOLD))
+    odd, healthy = [await connect(management, "openrouter") for _ in range(2)]
+    state = management.services.state
+    spoilt = state.sealer.seal(f"provider-usage:{odd}", b"\xff\xfe")
+    await state.record(lambda con: put_provider_usage(con, ProviderUsage(odd, key_sealed=spoilt)))
+    await management.ask("PATCH", "/api/settings", {"providerUsageMinutes": 60})
+    assert sorted(await read_due(management.services, now_ms())) == sorted([odd, healthy])
+    assert len(upstream.requests) == 1
+    shown = (await management.ask("GET", f"/api/providers/{healthy}/usage"))["usage"]
+    assert shown["figures"] == [FIGURE]
 
 
 def test_pauses_grow_to_a_day() -> None:

@@ -76,6 +76,26 @@ async def test_what_is_due_is_tested_and_its_record_says_so(
     assert shown["testStatus"] == "error"
 
 
+async def test_one_odd_row_does_not_stop_the_tests_of_others(
+    management: Management, upstream: Upstream
+) -> None:
+    upstream.script(reply({"object": "list", "data": [{"id": "m"}]}))
+    odd, healthy = await _connections(management, upstream, 2)
+    await _set(management, credentialProbeMinutes=60, credentialProbeJitterPercent=0)
+    state = management.services.state
+    # Written by a version that knew another kind of credential.
+    sealed = state.sealer.seal(odd, b'{"unknown_kind": "x"}')
+    await state.record(
+        lambda con: con.execute(
+            "UPDATE provider_connections SET credentials_sealed = ? WHERE id = ?", [sealed, odd]
+        ).fetchall()
+    )
+    assert sorted(await probe_due(management.services, LATER_MS)) == sorted([odd, healthy])
+    assert len(upstream.requests) == 1
+    shown = (await management.ask("GET", f"/api/providers/{healthy}"))["connection"]
+    assert (shown["testStatus"], shown["lastTested"] is not None) == ("active", True)
+
+
 async def test_tests_are_spread(management: Management, upstream: Upstream) -> None:
     (connection_id,) = await _connections(management, upstream, 1)
     one = await management.services.state.read(lambda con: find_connection(con, connection_id))

@@ -19,6 +19,7 @@ from fairlead.gateway.sign_in.refresher import LOST, PAUSE_MAX_MS, TASKS, Refres
 from fairlead.gateway.sign_in.table import SignIn, due_sign_ins, find_sign_in, put_sign_in
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.seal_purposes import refresh_token_of
 from tests.support.management import Management
 from tests.support.oauth_server import OAuthServer
 
@@ -91,6 +92,90 @@ async def test_tokens_wait_for_a_database_that_does_not_take_them(
     await refresher.refresh_due()
     after = await stored(management, connection_id)
     assert (refresher.unwritten, after.failures, server.asked) == ({}, 0, 2)
+
+
+async def test_one_odd_row_does_not_stop_the_refreshes_of_others(
+    management: Management, server: OAuthServer
+) -> None:
+    odd, healthy = [await sign_in(management, server) for _ in range(2)]
+    state, refresher = management.services.state, Refresher.of(management.services)
+    no_text = state.sealer.seal(refresh_token_of(odd), b"\xff\xfe")
+    await put(
+        management, replace(await stored(management, odd), refresh_sealed=no_text, next_at_ms=0)
+    )
+    await put(management, replace(await stored(management, healthy), next_at_ms=0))
+    await refresher.refresh_due()
+    after = await stored(management, odd)
+    assert (after.failures, after.last_error) == (1, "internal: UnicodeDecodeError")
+    assert (after.next_at_ms or 0) > now_ms(), "it waits for its turn like any failed refresh"
+    assert ((await stored(management, healthy)).failures, server.asked) == (0, 3)
+
+
+async def test_tokens_that_cannot_be_stored_stop_no_other_refresh(
+    management: Management, server: OAuthServer
+) -> None:
+    """The credential beside them was written by a version that knew another kind of it."""
+    odd, healthy = [await sign_in(management, server) for _ in range(2)]
+    state, refresher = management.services.state, Refresher.of(management.services)
+    unknown = state.sealer.seal(odd, b'{"unknown_kind": "x"}')
+    await state.record(
+        lambda con: con.execute(
+            "UPDATE provider_connections SET credentials_sealed = ? WHERE id = ?", [unknown, odd]
+        ).fetchall()
+    )
+    await put(management, replace(await stored(management, odd), next_at_ms=0))
+    await refresher.refresh_due()
+    assert list(refresher.unwritten) == [odd]
+    await put(management, replace(await stored(management, healthy), next_at_ms=0))
+    await refresher.refresh_due()
+    assert ((await stored(management, healthy)).failures, server.asked) == (0, 4)
+    assert list(refresher.unwritten) == [odd], "they wait for a credential that can be read"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"access_token": "a", "expires_in": 1e400}',
+        b'["access_token"]',
+        b'{"access_token": {"a": 1}}',
+        b'{"error": "\\ud800"}',
+        b'{"access_token": "a", "refresh_token": "\\u0000"}',
+    ],
+)
+async def test_a_token_service_that_answers_oddly_is_asked_again_later(
+    management: Management, server: OAuthServer, answer: bytes
+) -> None:
+    connection_id = await sign_in(management, server)
+    await put(management, replace(await stored(management, connection_id), next_at_ms=0))
+    server.refuse_with = answer
+    await Refresher.of(management.services).refresh_due()
+    after = await stored(management, connection_id)
+    assert (server.asked, after.failures, after.status) == (2, 1, "active")
+    assert not (after.last_error or "").startswith("internal"), after.last_error
+
+
+async def test_a_secret_of_the_same_connection_is_no_refresh_token(
+    management: Management, server: OAuthServer
+) -> None:
+    """Whoever can write to the database cannot have the connection's credential sent to the token service."""
+    connection_id = await sign_in(management, server)
+    state = management.services.state
+
+    def credential(con: Connection) -> bytes:
+        row = con.execute(
+            "SELECT credentials_sealed FROM provider_connections WHERE id = ?", [connection_id]
+        ).fetchone()
+        assert row is not None
+        return bytes(row[0])
+
+    swapped = await state.read(credential)
+    await put(
+        management,
+        replace(await stored(management, connection_id), refresh_sealed=swapped, next_at_ms=0),
+    )
+    await Refresher.of(management.services).refresh_due()
+    after = await stored(management, connection_id)
+    assert (server.asked, after.failures, after.last_error) == (1, 1, "internal")
 
 
 async def test_a_lost_answer_is_told_when_the_old_token_counts_no_more(

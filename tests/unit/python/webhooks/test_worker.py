@@ -122,6 +122,40 @@ async def test_a_listener_that_heals_gets_everything(engine, listener) -> None:
     assert (await engine.endpoint(endpoint)).failing_since_ms is None
 
 
+async def test_rows_that_nobody_could_send_stop_no_other_delivery(engine, listener) -> None:
+    """A stored secret that signs nothing and an id that no header can have: each is its delivery's own failure."""
+    broken = await engine.add(f"{listener.url}/broken")
+    named = await engine.add(f"{listener.url}/named", "key.deleted")
+    healthy = await engine.add(f"{listener.url}/ok", "key.created")
+    sealer = engine.state.sealer
+
+    def spoil(con) -> None:
+        (secret_id,) = con.execute(
+            "SELECT id FROM webhook_secrets WHERE endpoint_id = ?", [broken.id]
+        ).fetchone()
+        sealed = sealer.seal(secret_id, b"not a signing secret")
+        con.execute("UPDATE webhook_secrets SET sealed = ? WHERE id = ?", [sealed, secret_id])
+        emit(con, Event("key.deleted", {"id": "1"}, engine.at_ms))
+        con.execute("UPDATE webhook_messages SET id = 'a\nb' WHERE body LIKE '%key.deleted%'")
+        con.execute(
+            "UPDATE webhook_deliveries SET message_id = 'a\nb' WHERE endpoint_id = ?", [named.id]
+        )
+
+    await engine.state.record(spoil)
+    await engine.raise_events(3)
+    await engine.until(healthy, state="delivered")
+    for endpoint in (broken, named):
+        await engine.until(endpoint, state="pending", attempts=1, error="connection_broken")
+    assert not engine.task.done()
+    await engine.pass_time(60)
+    await engine.raise_events()
+    for _ in range(500):
+        if len([one for one in await engine.deliveries(healthy) if one.state == "delivered"]) == 4:
+            break
+        await asyncio.sleep(0.02)
+    assert [one.state for one in await engine.deliveries(healthy)] == ["delivered"] * 4
+
+
 @pytest.mark.parametrize(
     ("path", "error", "status"),
     [
