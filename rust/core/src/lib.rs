@@ -1,7 +1,7 @@
 //! What fairlead decides and counts: no I/O, no runtime, no Python.
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] with [`tier`] (every route and who may pass),
-//! [`snapshot`] with [`group`] and [`access`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
+//! [`snapshot`] with [`group`] and [`access`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`facts`] (what models accept), [`model_name`] (the one
 //! name of a model), [`ip_filter`] (from where), [`principal`], [`sessions`], [`session_lease`] and [`policy`] (who
 //! is calling, and may they), [`usage`], [`price`] and [`record`]
 //! (what a request came to), [`limit`], [`schedule`], [`ledger`] and [`lease`] (what keys may use, and have, on one node and on several), [`chaos`] (faults on purpose), [`strategy`] (which targets a combo
@@ -25,6 +25,7 @@ mod cooldown;
 mod dialect;
 mod egress;
 mod error;
+mod facts;
 #[cfg(test)]
 mod fuzz;
 mod group;
@@ -78,6 +79,10 @@ pub use cooldown::{parse_retry_after, Rests, MAX_RETRY_AFTER_MS};
 pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
+pub use facts::{
+    BlankTexts, CapMember, FactTable, FactTables, Facts, ForcedTools, Letters, Level, NameRule, Prefill, Samplers,
+    Schemas, StreamingUsage, Thinking,
+};
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
 pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};

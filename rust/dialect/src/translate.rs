@@ -2,18 +2,21 @@
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind};
-use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
+use fairlead_core::{Dialect, Error, ErrorKind, Facts, Letters, NameRule, Prefill, Retry, StreamingUsage, Usage};
 use std::borrow::Cow;
 
+use crate::accepted::{limit_cache_marks, Destination};
 use crate::answer_context::AnswerContext;
 use crate::arguments::{self, ArgumentsShape};
 use crate::fit::{self, Fit};
-use crate::model::{Answer, Request, Role, Turn};
+use crate::left_out::LeftOut;
+use crate::model::{wrong, Answer, Request, Role, Turn};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
 use crate::openai::usage::service_of;
 use crate::place::Place;
+use crate::tool_names::{self, ToolNames};
 
 use crate::{anthropic, ending, gemini, lenient, openai, responses, substance, Pieces};
 
@@ -77,9 +80,28 @@ pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
     }
 }
 
-/// The body for the provider, which knows the model as `model`. An error names the member that cannot be expressed.
+/// A request as it is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub pieces: Pieces,
+    /// Members that the destination does not accept and that were left out, by the caller's names.
+    pub left_out: Vec<String>,
+    /// Tools that were sent under other names.
+    pub tool_names: ToolNames,
+}
+
+/// The body for a model of which nothing is known. An error names the member that cannot be expressed.
 pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Result<Pieces, Error> {
-    request_for(pair, body, read, model, &Fit::default())
+    let to = Destination { model, fit: &Fit::default(), facts: &Facts::default() };
+    request_for(pair, body, read, to).map(|sent| sent.pieces)
+}
+
+/// The request as a chat completion that nobody is sent: nothing in it is shortened or renamed.
+pub fn as_chat(caller: Dialect, body: &Bytes, read: &ChatRequest) -> Result<Pieces, Error> {
+    const ANY: NameRule = NameRule { most: usize::MAX, letters: Letters::Any };
+    let facts = Facts { tool_names: Some(ANY), call_ids: Some(ANY), user_most: Some(usize::MAX), ..Facts::default() };
+    let to = Destination { model: &read.model, fit: &Fit::default(), facts: &facts };
+    request_for(Pair { caller, provider: Dialect::Openai }, body, read, to).map(|sent| sent.pieces)
 }
 
 /// The caller's own body for a provider of the same form, around the name by which that one knows the model.
@@ -96,26 +118,54 @@ fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'
     }
 }
 
-/// Writes a request for a model and a server that it must fit.
-pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
+/// Writes a request for its destination.
+pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<Sent, Error> {
     if pair.caller == pair.provider {
-        let edits = fit::edits(pair.provider, read.is_completion, body, fit);
-        return Ok(request::rewrite_with(body, read, &upstream_name(pair.provider, read, model), edits));
+        let edits = fit::edits(pair.provider, read.is_completion, body, to);
+        let asks_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
+        let model = upstream_name(pair.provider, read, to.model);
+        let pieces = request::rewrite_with(body, read, &model, edits, asks_usage);
+        return Ok(Sent { pieces, ..Sent::default() });
     }
-    let cap = fit.cap.map(|cap| cap.to_string());
+    let cap = to.fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
+    let mut left_out = LeftOut::new(to.fit.drops);
     fit::adapt(&mut neutral, body, cap.as_deref());
-    if pair.provider != Dialect::Openai {
-        begin_with_system(&mut neutral);
-    }
-    let size = body.len();
+    let tool_names = make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
+    let (size, left) = (body.len(), &mut left_out);
     let written = match pair.provider {
-        Dialect::Openai => openai::request_out::write_for(&neutral, model, size, fit.is_templated),
-        Dialect::OpenaiResponses => responses::request_out::write(&neutral, model, size),
-        Dialect::Anthropic => anthropic::request_out::write(&neutral, model, fit.most, size),
-        Dialect::Gemini => gemini::request_out::write(&neutral, model, size),
+        Dialect::Openai => openai::request_out::write(&neutral, to, size, left),
+        Dialect::OpenaiResponses => responses::request_out::write(&neutral, to, size, left),
+        Dialect::Anthropic => anthropic::request_out::write(&neutral, to, size, left),
+        Dialect::Gemini => gemini::request_out::write(&neutral, to, size, left),
     }?;
-    Ok(Pieces::from_iter([Bytes::from(written)]))
+    Ok(Sent { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
+}
+
+/// Applies the rules that do not depend on how the dialect writes them.
+fn make_acceptable(
+    request: &mut Request<'_>,
+    provider: Dialect,
+    facts: &Facts,
+    left_out: &mut LeftOut,
+) -> Result<ToolNames, Error> {
+    if provider != Dialect::Openai {
+        begin_with_system(request);
+    }
+    let continues = request.turns.last().is_some_and(|turn| turn.role == Role::Assistant);
+    if continues && facts.prefill == Some(Prefill::Refused) {
+        let rule = "ends with a message of the assistant, which this model does not continue; end with one of the user";
+        return Err(wrong(if request.form == Dialect::Gemini { "contents" } else { "messages" }, rule));
+    }
+    if let Some(most) = facts.cache_marks.filter(|_| provider != Dialect::Gemini) {
+        limit_cache_marks(request, most, left_out);
+    }
+    let usual = match provider {
+        Dialect::Openai | Dialect::OpenaiResponses => tool_names::OPENAI,
+        Dialect::Anthropic => tool_names::ANTHROPIC,
+        Dialect::Gemini => tool_names::GEMINI,
+    };
+    Ok(ToolNames::fit(request, facts.tool_names.unwrap_or(usual)))
 }
 
 /// Makes system messages the user's where nobody else says anything. In chat they are messages like any other and are answered;
@@ -168,6 +218,7 @@ fn read_answer(pair: Pair, body: &[u8], context: &AnswerContext) -> Result<(Opti
     if neutral.id.is_empty() {
         neutral.id = context.id.clone().into();
     }
+    context.tool_names.restore(&mut neutral);
     let written = write_answer(pair.caller, &mut neutral, context).map_err(|_| NoAnswer::Strange)?;
     Ok((Some(Bytes::from(written)), usage.map(|_| neutral.usage)))
 }

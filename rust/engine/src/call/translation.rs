@@ -14,13 +14,13 @@ use crate::upstream::attempt::provider_error;
 use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::strategy::Rules;
-use fairlead_core::{random_name, Dialect, Error, ErrorKind, ServiceMode, Snapshot};
+use fairlead_core::{random_name, Dialect, Error, ErrorKind, Facts, ServiceMode, Snapshot};
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{answer_text, AnswerText, Fit, Pieces};
+use fairlead_dialect::{answer_text, AnswerText, Destination, Fit, Pieces, Sent};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -58,7 +58,8 @@ struct TranslatedBody {
     form: Dialect,
     upstream_model: String,
     fit: Fit,
-    pieces: Pieces,
+    facts: Arc<Facts>,
+    sent: Sent,
 }
 
 /// The members of a caller's request put as a chat completion, whatever its dialect; `None` where it has none.
@@ -66,7 +67,7 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
     let chat = if caller == Dialect::Openai {
         body.clone()
     } else {
-        translate::request(Pair { caller, provider: Dialect::Openai }, body, request, &request.model)?.concat().into()
+        translate::as_chat(caller, body, request)?.concat().into()
     };
     match serde_json::from_slice(&chat) {
         Ok(Value::Object(members)) => Ok(Some(members)),
@@ -79,7 +80,11 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
 fn fit_of(target: &Target, upstream_model: &str, most: Option<u64>) -> Fit {
     let connection = &target.connection;
     let own = connection.output_cap(upstream_model);
-    Fit { most: None, cap: own.into_iter().chain(most).min(), is_templated: connection.is_templated(upstream_model) }
+    Fit {
+        cap: own.into_iter().chain(most).min(),
+        is_templated: connection.is_templated(upstream_model),
+        ..Fit::default()
+    }
 }
 
 impl Translation {
@@ -118,13 +123,17 @@ impl Translation {
             let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
             let fit = fit_of(target, upstream_model, choice.output_cap);
-            if wording.find(form, upstream_model, fit).is_none() {
+            let facts = target.connection.facts_of(upstream_model);
+            if wording.find(target, upstream_model).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
                 let lowered = Fit { most: fit.cap.or(most), ..fit };
-                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, &lowered) {
-                    Ok(pieces) => {
-                        let upstream_model = upstream_model.to_owned();
-                        wording.bodies.push(TranslatedBody { form, upstream_model, fit, pieces });
+                let to = Destination { model: upstream_model, fit: &lowered, facts };
+                match translate::request_for(Pair { caller, provider: form }, body, parsed, to) {
+                    Ok(sent) => {
+                        wording.context.tool_names =
+                            std::mem::take(&mut wording.context.tool_names).joined(&sent.tool_names);
+                        let (upstream_model, facts) = (upstream_model.to_owned(), Arc::clone(facts));
+                        wording.bodies.push(TranslatedBody { form, upstream_model, fit, facts, sent });
                     }
                     Err(error) => {
                         fault = Some(error);
@@ -162,8 +171,9 @@ impl Translation {
         // Text completions have no tiers.
         if mode != ServiceMode::Inherit && self.path.is_none() {
             for translated in &mut self.bodies {
-                if let Some(body) = defaults::with_tier(mode, translated.form, &translated.pieces.concat().into()) {
-                    translated.pieces = Pieces::from_iter([body]);
+                let tier = defaults::Tier { mode, dialect: translated.form, facts: &translated.facts };
+                if let Some(body) = tier.added_to(&translated.sent.pieces.concat().into()) {
+                    translated.sent.pieces = Pieces::from_iter([body]);
                 }
             }
         }
@@ -199,13 +209,12 @@ impl Translation {
         }
     }
 
-    fn find(&self, form: Dialect, upstream_model: &str, fit: Fit) -> Option<&Pieces> {
-        self.bodies
-            .iter()
-            .find(|translated| {
-                translated.form == form && translated.fit == fit && translated.upstream_model == upstream_model
-            })
-            .map(|translated| &translated.pieces)
+    fn find(&self, target: &Target, upstream_model: &str) -> Option<&TranslatedBody> {
+        let fit = fit_of(target, upstream_model, self.output_cap);
+        let (form, facts) = (target.connection.dialect, target.connection.facts_of(upstream_model));
+        self.bodies.iter().find(|body| {
+            body.form == form && body.fit == fit && body.upstream_model == upstream_model && body.facts == *facts
+        })
     }
 
     fn pair(&self, target: &Target) -> Pair {
@@ -221,8 +230,7 @@ impl Translation {
             }
         }
         // Every target that is left in the choice has a body.
-        let fit = fit_of(target, upstream_model, self.output_cap);
-        self.find(self.pair(target).provider, upstream_model, fit).unwrap_or(&self.nothing)
+        self.find(target, upstream_model).map_or(&self.nothing, |body| &body.sent.pieces)
     }
 
     /// A plain answer of this connection, for the caller.
