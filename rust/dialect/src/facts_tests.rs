@@ -8,15 +8,12 @@ use fairlead_core::{Dialect, Error, FactTable, Facts};
 use serde_json::{json, Value};
 
 use crate::accepted::Destination;
-use crate::answer_context::AnswerContext;
 use crate::fit::Fit;
-use crate::openai::stream::End;
 use crate::place::Place;
-use crate::stream::Follow;
-use crate::translate::{self, read_at, request_for, Pair, Sent};
+use crate::translate::{read_at, request_for, Pair, Sent};
 
 /// The catalogue's facts of a model, named `provider/model`.
-fn known(name: &str) -> Arc<Facts> {
+pub(super) fn known(name: &str) -> Arc<Facts> {
     let (provider, model) = name.split_once('/').expect("a provider and a model");
     let file = format!("../../python/fairlead/data/catalogue/{provider}.json");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
@@ -33,62 +30,62 @@ fn dialect_of(name: &str) -> Dialect {
     }
 }
 
-fn written(pair: Pair, body: &Value, facts: &Facts, fit: &Fit) -> Result<Sent, Error> {
+pub(super) fn written(pair: Pair, body: &Value, facts: &Facts, fit: &Fit) -> Result<Sent, Error> {
     let body = Bytes::from(body.to_string());
     let read = read_at(pair.caller, &body, Place { model: "m", ..Place::default() }).expect("a request");
     request_for(pair, &body, &read, Destination { model: "m", fit, facts })
 }
 
-fn parsed(sent: &Sent) -> Value {
+pub(super) fn parsed(sent: &Sent) -> Value {
     serde_json::from_slice(&sent.pieces.concat()).expect("JSON")
 }
 
 /// The body that a model of the catalogue gets, and what was left out.
-fn sent(caller: Dialect, name: &str, body: &Value) -> (Value, Vec<String>) {
+pub(super) fn sent(caller: Dialect, name: &str, body: &Value) -> (Value, Vec<String>) {
     let pair = Pair { caller, provider: dialect_of(name) };
     let sent = written(pair, body, &known(name), &Fit::default()).unwrap_or_else(|error| panic!("{name}: {error:?}"));
     (parsed(&sent), sent.left_out)
 }
 
-fn refusal(caller: Dialect, name: &str, body: &Value) -> String {
+pub(super) fn refusal(caller: Dialect, name: &str, body: &Value) -> String {
     let pair = Pair { caller, provider: dialect_of(name) };
     let error = written(pair, body, &known(name), &Fit::default()).expect_err("refused");
     error.param.expect("a member").into_owned()
 }
 
-fn with(mut body: Value, more: &Value) -> Value {
+pub(super) fn with(mut body: Value, more: &Value) -> Value {
     for (name, value) in more.as_object().expect("members") {
         body[name] = value.clone();
     }
     body
 }
 
-fn messages(more: &Value) -> Value {
+pub(super) fn messages(more: &Value) -> Value {
     with(json!({"model": "m", "max_tokens": 9000, "messages": [{"role": "user", "content": "hi"}]}), more)
 }
 
-fn chat(more: &Value) -> Value {
+pub(super) fn chat(more: &Value) -> Value {
     with(json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}), more)
 }
 
-fn responses(more: &Value) -> Value {
+pub(super) fn responses(more: &Value) -> Value {
     with(json!({"model": "m", "input": "hi", "store": false}), more)
 }
 
-fn gemini(config: &Value) -> Value {
+pub(super) fn gemini(config: &Value) -> Value {
     json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": config})
 }
 
-fn chat_tools() -> Value {
+pub(super) fn chat_tools() -> Value {
     json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}])
 }
 
-fn messages_tools() -> Value {
+pub(super) fn messages_tools() -> Value {
     json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}])
 }
 
-const MESSAGES: Dialect = Dialect::Anthropic;
-const CHAT: Dialect = Dialect::Openai;
+pub(super) const MESSAGES: Dialect = Dialect::Anthropic;
+pub(super) const CHAT: Dialect = Dialect::Openai;
 
 #[test]
 fn a_long_user_is_cut_to_what_each_provider_takes() {
@@ -280,7 +277,7 @@ fn tools_go_to_the_newest_models_of_openai_with_reasoning_off() {
 #[test]
 fn strict_providers_get_no_member_that_they_refuse() {
     let body = responses(&json!({
-        "user": "u", "store": false, "metadata": {"a": "b"}, "service_tier": "flex", "prompt_cache_key": "k",
+        "user": "u", "store": true, "metadata": {"a": "b"}, "service_tier": "flex", "prompt_cache_key": "k",
         "prompt_cache_retention": "24h", "text": {"verbosity": "low"}, "stream": true, "parallel_tool_calls": true,
     }));
     let caller = Dialect::OpenaiResponses;
@@ -362,41 +359,6 @@ fn ids_and_names_are_spelled_as_the_provider_takes_them() {
         assert_eq!(body["contents"][1]["parts"][0]["functionCall"].get("id").is_some(), has_id, "{name}");
         assert_eq!(body["contents"][2]["parts"][0]["functionResponse"].get("id").is_some(), has_id, "{name}");
     }
-}
-
-#[test]
-fn a_long_name_of_a_tool_is_sent_short_and_comes_back() {
-    let name = format!("mcp__server/{}", "x".repeat(80));
-    let tools =
-        json!([{"name": name, "input_schema": {"type": "object"}}, {"name": "f", "input_schema": {"type": "object"}}]);
-    let body = messages(&json!({"tools": tools, "tool_choice": {"type": "tool", "name": name}}));
-    let pair = Pair { caller: MESSAGES, provider: CHAT };
-    let sent = written(pair, &body, &Facts::default(), &Fit::default()).expect("written");
-    let body = parsed(&sent);
-    let short = body["tools"][0]["function"]["name"].as_str().expect("a name");
-    assert!(short.len() == 64 && short.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)));
-    assert_eq!(body["tool_choice"]["function"]["name"], short);
-    assert_eq!(body["tools"][1]["function"]["name"], "f");
-
-    let context = AnswerContext { tool_names: sent.tool_names.clone(), ..AnswerContext::default() };
-    let call = json!({"index": 0, "id": "c", "type": "function", "function": {"name": short, "arguments": "{}"}});
-    let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    let answer = json!({"id": "a", "object": "chat.completion", "model": "m", "created": 1,
-        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]});
-    let whole = translate::answer(pair, &Bytes::from(answer.to_string()), &context).expect("an answer");
-    let whole: Value = serde_json::from_slice(&whole.body).expect("JSON");
-    assert_eq!(whole["content"][0]["name"], name);
-
-    let chunk = json!({"id": "a", "object": "chat.completion.chunk", "model": "m", "created": 1,
-        "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]});
-    let mut follow = Follow::new(pair, context);
-    let mut stream = Vec::new();
-    for piece in follow.push(&Bytes::from(format!("data: {chunk}\n\ndata: [DONE]\n\n"))).pieces {
-        stream.extend_from_slice(&piece);
-    }
-    stream.extend_from_slice(&follow.finish(End::Clean).bytes);
-    let stream = String::from_utf8(stream).expect("text");
-    assert!(stream.contains(&format!(r#""name":"{name}""#)) && !stream.contains(short), "{stream}");
 }
 
 /// For each fact a value, and a request that is written otherwise because of it.

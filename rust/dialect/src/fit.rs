@@ -19,6 +19,7 @@ use crate::text::Text;
 /// What a request must be made to fit beside its dialect: the operator's cap on a model's output, and thinking that is switched in
 /// a server's chat template. The default changes nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a call and its connection")]
 pub struct Fit {
     /// What the model's answers may have at most, tokens, for a form that must say it.
     pub most: Option<u64>,
@@ -26,6 +27,10 @@ pub struct Fit {
     pub cap: Option<u64>,
     /// Thinking is switched in the server's chat template; of chat completions alone.
     pub is_templated: bool,
+    /// The provider refuses calls of tools in the conversation without the reasoning before them; of chat completions alone.
+    pub replays_reasoning: bool,
+    /// The gateway wrote the body for a caller of another form: it is written by the facts, as one that is translated.
+    pub is_rewritten: bool,
     /// Members with consequences are left out where the destination does not accept them, in place of a refusal.
     pub drops: bool,
 }

@@ -27,6 +27,15 @@ impl LeftOut {
         }
     }
 
+    /// Leaves out hints with their values. One that changes nothing is not named.
+    pub(crate) fn hints<'n>(&mut self, members: impl IntoIterator<Item = (&'n str, &'n str)>) {
+        for (name, value) in members {
+            if !is_neutral(value) {
+                self.hint(name);
+            }
+        }
+    }
+
     /// Leaves out a member with consequences, or refuses the request.
     pub(crate) fn refuse(&mut self, name: &str) -> Result<(), Error> {
         if !self.drops {
@@ -55,9 +64,7 @@ impl LeftOut {
     pub(crate) fn extras(&mut self, request: &Request<'_>, hints: &[&str]) -> Result<(), Error> {
         for (name, value) in &request.extras {
             if hints.contains(&&**name) {
-                if !is_neutral(value) {
-                    self.hint(name);
-                }
+                self.hints([(&**name, *value)]);
             } else {
                 self.refuse(name)?;
             }

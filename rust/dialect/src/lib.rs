@@ -50,6 +50,8 @@ mod sse;
 mod step;
 // A streamed answer has verbs that a whole one has too: `stream::heartbeat`, `stream::terminal_error`.
 #[cfg(test)]
+mod carried_tests;
+#[cfg(test)]
 mod facts_tests;
 pub mod stream;
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(crate) struct Request<'a> {
     pub(crate) system: Vec<Part<'a>>,
     pub(crate) turns: Vec<Turn<'a>>,
     pub(crate) tools: Vec<Tool<'a>>,
+    /// Tools that only the caller's own provider runs, by their names.
+    pub(crate) hosted_tools: Vec<String>,
     pub(crate) choice: Option<Choice<'a>>,
     /// Whether the model may call several tools at once.
     pub(crate) parallel: Option<bool>,

@@ -10,7 +10,7 @@ use crate::answer_context::AnswerContext;
 use crate::arguments::{self, ArgumentsShape};
 use crate::fit::{self, Fit};
 use crate::left_out::LeftOut;
-use crate::model::{wrong, Answer, Request, Role, Turn};
+use crate::model::{unsupported, wrong, Answer, Choice, Request, Role, Turn};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
@@ -120,7 +120,7 @@ fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'
 
 /// Writes a request for its destination.
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<Sent, Error> {
-    if pair.caller == pair.provider {
+    if pair.caller == pair.provider && !to.fit.is_rewritten {
         let edits = fit::edits(pair.provider, read.is_completion, body, to);
         let asks_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
         let model = upstream_name(pair.provider, read, to.model);
@@ -131,7 +131,9 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
     let mut neutral = read_request(pair.caller, body, read.stream)?;
     let mut left_out = LeftOut::new(to.fit.drops);
     fit::adapt(&mut neutral, body, cap.as_deref());
-    let tool_names = make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
+    make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
+    let tool_names =
+        name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
     let (size, left) = (body.len(), &mut left_out);
     let written = match pair.provider {
         Dialect::Openai => openai::request_out::write(&neutral, to, size, left),
@@ -142,13 +144,23 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
     Ok(Sent { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
 }
 
+/// The names that tools may have. An answer in the caller's own dialect is not read, so no name could be put back.
+fn name_rule(pair: Pair, facts: &Facts) -> Option<NameRule> {
+    let usual = match pair.provider {
+        Dialect::Openai | Dialect::OpenaiResponses => tool_names::OPENAI,
+        Dialect::Anthropic => tool_names::ANTHROPIC,
+        Dialect::Gemini => tool_names::GEMINI,
+    };
+    (pair.caller != pair.provider).then(|| facts.tool_names.unwrap_or(usual))
+}
+
 /// Applies the rules that do not depend on how the dialect writes them.
 fn make_acceptable(
     request: &mut Request<'_>,
     provider: Dialect,
     facts: &Facts,
     left_out: &mut LeftOut,
-) -> Result<ToolNames, Error> {
+) -> Result<(), Error> {
     if provider != Dialect::Openai {
         begin_with_system(request);
     }
@@ -157,15 +169,29 @@ fn make_acceptable(
         let rule = "ends with a message of the assistant, which this model does not continue; end with one of the user";
         return Err(wrong(if request.form == Dialect::Gemini { "contents" } else { "messages" }, rule));
     }
+    leave_out_hosted_tools(request, left_out)?;
     if let Some(most) = facts.cache_marks.filter(|_| provider != Dialect::Gemini) {
         limit_cache_marks(request, most, left_out);
     }
-    let usual = match provider {
-        Dialect::Openai | Dialect::OpenaiResponses => tool_names::OPENAI,
-        Dialect::Anthropic => tool_names::ANTHROPIC,
-        Dialect::Gemini => tool_names::GEMINI,
-    };
-    Ok(ToolNames::fit(request, facts.tool_names.unwrap_or(usual)))
+    Ok(())
+}
+
+/// Leaves out tools that another provider runs. A choice among tools means nothing where no tool is left.
+fn leave_out_hosted_tools(request: &mut Request<'_>, left_out: &mut LeftOut) -> Result<(), Error> {
+    if request.hosted_tools.is_empty() {
+        return Ok(());
+    }
+    for name in &request.hosted_tools {
+        left_out.hint(name);
+    }
+    if request.tools.is_empty() {
+        if matches!(request.choice, Some(Choice::Any | Choice::One(_))) {
+            return Err(unsupported("tool_choice"));
+        }
+        request.choice = None;
+        request.parallel = None;
+    }
+    Ok(())
 }
 
 /// Makes system messages the user's where nobody else says anything. In chat they are messages like any other and are answered;

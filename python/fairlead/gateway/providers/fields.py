@@ -85,6 +85,12 @@ class ProviderSpecific(Wire):
         description="Whether it is sent again what it thought before it called tools, where the "
         "caller leaves that out; null: as its provider is known to want.",
     )
+    inexpressible: Literal["refuse", "drop"] | None = Field(
+        None,
+        description="What happens to requests that have members which the provider does not accept, where "
+        "leaving them out changes the answer: `refuse` (as null does) answers 400, `drop` leaves them out. A "
+        "key's `inexpressible` and the header `X-Gateway-Inexpressible` go before it.",
+    )
     region: AddressPart | None = None
     project: AddressPart | None = None
     resource: AddressPart | None = None

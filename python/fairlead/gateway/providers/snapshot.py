@@ -160,6 +160,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "timeouts": endpoint.timeouts,
         "limits": compile_limits(connection),
         "quota_thresholds": connection.quota_window_thresholds or {},
+        "inexpressible": connection.provider_specific.get("inexpressible"),
         "replays_reasoning": _replays_reasoning(connection, endpoint),
         "revision": connection.updated_at_ms,
     }

@@ -1,5 +1,6 @@
 //! Where calls go: connections with their proxies and deadlines, and the models that they serve.
 
+use super::key::Inexpressible;
 use crate::clock::rfc3339;
 use crate::dialect::Dialect;
 use crate::facts::{FactTable, Facts};
@@ -152,6 +153,9 @@ pub struct Connection {
     /// Percent that are kept back of its quota windows, by their names; goes before what is kept back of every window.
     #[serde(default)]
     pub quota_thresholds: HashMap<String, f32>,
+    /// What is done with members that the provider does not accept, where neither the call nor its key says it.
+    #[serde(default)]
+    pub inexpressible: Option<Inexpressible>,
     /// The table of the snapshot that holds the facts of its models; empty where there is none.
     #[serde(default, rename = "facts")]
     pub facts_name: String,

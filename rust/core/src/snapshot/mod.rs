@@ -11,7 +11,9 @@ mod prices;
 mod settings;
 
 pub use connection::{Auth, Connection, Model, PersistedState, ProxyRecord, ProxyScheme, DIRECT};
-pub use key::{CacheDefaultMode, CatalogScope, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope};
+pub use key::{
+    CacheDefaultMode, CatalogScope, Inexpressible, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope,
+};
 pub use settings::{BareModels, CacheSettings, CaptureSettings, Settings, UnpricedModels};
 
 use crate::context::ContextSettings;

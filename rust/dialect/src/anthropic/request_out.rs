@@ -56,9 +56,7 @@ pub(crate) fn write(
         let user = facts.user_most.map_or_else(|| user.clone(), |most| bounded(user, most));
         out.key("metadata").open(b'{').member("user_id", &user).close(b'}');
     }
-    for (name, _) in &request.shared {
-        left_out.hint(name);
-    }
+    left_out.hints(request.shared.iter().map(|(name, value)| (&**name, *value)));
     left_out.members(
         request,
         &[

@@ -37,9 +37,7 @@ pub(crate) fn write(
     contents(&mut out, request, facts.call_ids)?;
     tools(&mut out, request);
     generation(&mut out, request, facts, left_out)?;
-    for (name, _) in &request.shared {
-        left_out.hint(name);
-    }
+    left_out.hints(request.shared.iter().map(|(name, value)| (&**name, *value)));
     left_out.members(
         request,
         &[

@@ -177,7 +177,7 @@ pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &Facts, lef
     for (name, value) in &request.shared {
         match shared_value(facts, name, value) {
             Some(value) => drop(out.key(name).raw(&value)),
-            None => left_out.hint(name),
+            None => left_out.hints([(&**name, *value)]),
         }
     }
 }

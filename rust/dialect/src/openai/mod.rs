@@ -25,6 +25,7 @@ pub(crate) mod request_out;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 mod strict;
+mod thought_in;
 mod unfinished;
 pub(crate) mod usage;
 pub(crate) mod whole;

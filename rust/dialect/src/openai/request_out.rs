@@ -1,6 +1,6 @@
 //! The model, written as a chat completion request.
 
-use fairlead_core::{Error, Facts, Letters, NameRule, Prefill};
+use fairlead_core::{Error, Letters, NameRule, Prefill};
 
 use super::members_out::{self, schema_in_words};
 use super::reasoning_out::Reasoning;
@@ -43,7 +43,7 @@ pub(crate) fn write(
     let reasoning = Reasoning::of(request, facts, left_out)?;
     let mut out = Writer::with_capacity(size_hint + 512);
     out.open(b'{').key("model").str(model);
-    messages(&mut out, request, facts)?;
+    messages(&mut out, request, to)?;
     members_out::opening(&mut out, request, facts, reasoning.is_on, left_out)?;
     members_out::tools(&mut out, request, facts, left_out)?;
     members_out::response_format(&mut out, request, facts);
@@ -58,8 +58,9 @@ pub(crate) fn write(
     Ok(out.close(b'}').take())
 }
 
-fn messages(out: &mut Writer, request: &Request<'_>, facts: &Facts) -> Result<(), Error> {
-    let rules = MessageRules::of(facts);
+fn messages(out: &mut Writer, request: &Request<'_>, to: Destination<'_>) -> Result<(), Error> {
+    let facts = to.facts;
+    let rules = MessageRules::of(to);
     out.key("messages").open(b'[');
     let schema = schema_in_words(request, facts).map(|words| Part::text(words.into()));
     if !request.system.is_empty() || schema.is_some() {
@@ -84,11 +85,17 @@ struct MessageRules {
     ids: NameRule,
     /// Parts carry marks of the prompt cache.
     has_marks: bool,
+    /// A message that calls tools has the reasoning before them.
+    has_reasoning: bool,
 }
 
 impl MessageRules {
-    fn of(facts: &Facts) -> Self {
-        Self { ids: facts.call_ids.unwrap_or(CALL_IDS), has_marks: facts.cache_marks.is_some_and(|most| most > 0) }
+    fn of(to: Destination<'_>) -> Self {
+        Self {
+            ids: to.facts.call_ids.unwrap_or(CALL_IDS),
+            has_marks: to.facts.cache_marks.is_some_and(|most| most > 0),
+            has_reasoning: to.fit.replays_reasoning,
+        }
     }
 }
 
@@ -189,7 +196,7 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules, is_prefix: 
             _ => None,
         })
     };
-    // Thinking of earlier turns is nothing that this dialect takes back.
+    // Most providers of this dialect do not accept the reasoning of earlier turns.
     let can_be_written = |part: &&Part<'_>| {
         of_text(part) || matches!(part.content, Content::Call(_) | Content::Thinking { .. } | Content::Redacted(_))
     };
@@ -204,12 +211,24 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules, is_prefix: 
     } else {
         out.key("content").raw(r#""""#);
     }
+    if rules.has_reasoning && calls().next().is_some() {
+        out.key("reasoning_content").str(&reasoning_of(turn));
+    }
     write_calls(out, calls(), rules.ids);
     if is_prefix && calls().next().is_none() {
         out.key("prefix").raw("true");
     }
     out.close(b'}');
     Ok(())
+}
+
+/// The reasoning that the caller sent; empty where it sent none, which such providers accept.
+fn reasoning_of(turn: &Turn<'_>) -> String {
+    let texts = turn.parts.iter().filter_map(|part| match &part.content {
+        Content::Thinking { text, .. } => Some(text.decode()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// The `tool_calls` member, if there are any, with ids that the rule allows.

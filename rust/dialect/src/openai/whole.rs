@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message::{CallIn, ContentIn, First};
-use super::request_in::thinking_blocks;
 use super::request_out::write_calls;
+use super::thought_in::thinking_blocks;
 use fairlead_core::{Letters, NameRule};
 
 /// A caller gets ids as they are.

@@ -8,13 +8,15 @@ use crate::call::reasoning;
 use crate::call::stream_judge::{rejected, rules_for_streams, StreamJudge};
 use crate::clock;
 use crate::gate::defaults;
+use crate::observe::figures::LeftOutAt;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::upstream::attempt::provider_error;
 use crate::upstream::target::Target;
 use bytes::Bytes;
+use fairlead_core::routes::Surface;
 use fairlead_core::strategy::Rules;
-use fairlead_core::{random_name, Dialect, Error, ErrorKind, Facts, ServiceMode, Snapshot};
+use fairlead_core::{random_name, Dialect, Error, ErrorKind, Facts, Inexpressible, ServiceMode, Snapshot};
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
@@ -40,8 +42,18 @@ pub struct Translation {
     path: Option<&'static str>,
     /// The rules for answers of the combo that chose.
     rules: Option<Arc<Rules>>,
+    bounds: Bounds,
+}
+
+/// The bounds of a call's request that do not depend on its target.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bounds {
     /// The most that the caller's limits have room for, tokens.
     output_cap: Option<u64>,
+    /// What the caller or its key says of members that a provider does not accept.
+    inexpressible: Option<Inexpressible>,
+    /// The gateway wrote the body, for a caller of Ollama's dialect.
+    is_rewritten: bool,
 }
 
 /// A body with what its provider thought before.
@@ -75,15 +87,19 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
     }
 }
 
-/// The bounds of a model's requests to this connection, without those that the list gives the model. `most`: what the caller's limits
-/// have room for.
-fn fit_of(target: &Target, upstream_model: &str, most: Option<u64>) -> Fit {
-    let connection = &target.connection;
-    let own = connection.output_cap(upstream_model);
-    Fit {
-        cap: own.into_iter().chain(most).min(),
-        is_templated: connection.is_templated(upstream_model),
-        ..Fit::default()
+impl Bounds {
+    /// The bounds of a model's requests to this connection, without those that the list gives the model.
+    fn at(self, target: &Target, upstream_model: &str) -> Fit {
+        let connection = &target.connection;
+        let own = connection.output_cap(upstream_model);
+        Fit {
+            most: None,
+            cap: own.into_iter().chain(self.output_cap).min(),
+            is_templated: connection.is_templated(upstream_model),
+            is_rewritten: self.is_rewritten,
+            replays_reasoning: connection.replays_reasoning,
+            drops: self.inexpressible.or(connection.inexpressible) == Some(Inexpressible::Drop),
+        }
     }
 }
 
@@ -114,7 +130,11 @@ impl Translation {
             nothing: Pieces::new(),
             path: None,
             rules: None,
-            output_cap: choice.output_cap,
+            bounds: Bounds {
+                output_cap: choice.output_cap,
+                inexpressible: choice.inexpressible,
+                is_rewritten: choice.is_rewritten,
+            },
         };
         wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
@@ -122,7 +142,7 @@ impl Translation {
         for (at, target) in choice.targets.iter().enumerate() {
             let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
-            let fit = fit_of(target, upstream_model, choice.output_cap);
+            let fit = wording.bounds.at(target, upstream_model);
             let facts = target.connection.facts_of(upstream_model);
             if wording.find(target, upstream_model).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
@@ -158,11 +178,31 @@ impl Translation {
     pub fn of_call(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Self, Error> {
         let Call { settlement, choice, .. } = call;
         let admission = &settlement.admission;
+        choice.inexpressible = admission.inexpressible();
+        choice.is_rewritten = admission.route.surface == Surface::Ollama;
         let translation = Self::prepare(admission.dialect, body, request, choice, &live.snapshot)?;
         let path = endpoints::completions_path(admission.route);
         let mut translation = Self { path, ..translation }.in_tier(admission.service_mode());
         translation.put_back_reasoning(settlement, choice);
+        settlement.left_out = translation.left_out(choice);
         Ok(translation)
+    }
+
+    /// The members that targets of the choice did not get.
+    fn left_out(&self, choice: &Choice) -> Vec<LeftOutAt> {
+        let mut found = Vec::new();
+        for (at, target) in choice.targets.iter().enumerate() {
+            let upstream_model = choice.upstream_model(at);
+            let Some(body) = self.find(target, upstream_model).filter(|body| !body.sent.left_out.is_empty()) else {
+                continue;
+            };
+            found.push(LeftOutAt {
+                connection: target.connection.id.clone(),
+                upstream_model: upstream_model.to_owned(),
+                names: body.sent.left_out.join(", "),
+            });
+        }
+        found
     }
 
     /// Asks every provider for the tier of the caller's key.
@@ -210,7 +250,7 @@ impl Translation {
     }
 
     fn find(&self, target: &Target, upstream_model: &str) -> Option<&TranslatedBody> {
-        let fit = fit_of(target, upstream_model, self.output_cap);
+        let fit = self.bounds.at(target, upstream_model);
         let (form, facts) = (target.connection.dialect, target.connection.facts_of(upstream_model));
         self.bodies.iter().find(|body| {
             body.form == form && body.fit == fit && body.upstream_model == upstream_model && body.facts == *facts

@@ -91,6 +91,8 @@ impl Combos {
                 barred,
             })),
             output_cap: None,
+            inexpressible: None,
+            is_rewritten: false,
         })
     }
 

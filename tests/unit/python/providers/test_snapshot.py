@@ -79,6 +79,7 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
         },
         "paths": {},
         "facts": "openai",
+        "inexpressible": None,
         "revision": connection["revision"],
     }
     assert connection["revision"] > 0
