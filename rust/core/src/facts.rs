@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The facts of one model at one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Facts {
+pub struct ModelFacts {
     /// The member of a chat completion that limits the output.
     pub cap_member: Option<CapMember>,
     /// The member of a chat completion that holds the seed.
@@ -79,9 +79,9 @@ pub enum Letters {
     Any,
     /// ASCII letters and digits.
     Alphanumeric,
-    /// The same, `_` and `-`.
+    /// ASCII letters, digits, `_` and `-`.
     Word,
-    /// The same, `.` and `:`; the first is a letter or `_`.
+    /// ASCII letters, digits, `_`, `-`, `.` and `:`; the first is a letter or `_`.
     Identifier,
 }
 
@@ -186,7 +186,7 @@ pub enum StreamingUsage {
     Always,
 }
 
-impl Facts {
+impl ModelFacts {
     /// Whether the provider refuses this member.
     pub fn refuses(&self, member: &str) -> bool {
         self.refused.iter().any(|name| name == member)
@@ -202,14 +202,14 @@ impl Facts {
 /// `*` in a pattern is any text.
 #[derive(Debug, Clone, Default)]
 pub struct FactTable {
-    own: Arc<Facts>,
+    own: Arc<ModelFacts>,
     families: Vec<Family>,
 }
 
 #[derive(Debug, Clone)]
 struct Family {
     patterns: Vec<String>,
-    facts: Arc<Facts>,
+    facts: Arc<ModelFacts>,
 }
 
 /// The tables of a snapshot, by the id that connections name.
@@ -217,7 +217,7 @@ pub type FactTables = BTreeMap<String, FactTable>;
 
 impl FactTable {
     /// The facts of a model, by the name that the provider knows.
-    pub fn of(&self, model: &str) -> &Arc<Facts> {
+    pub fn of(&self, model: &str) -> &Arc<ModelFacts> {
         let fits = |family: &&Family| {
             family
                 .patterns
@@ -236,7 +236,7 @@ impl<'de> Deserialize<'de> for FactTable {
         let families = own.remove("families").unwrap_or_else(|| Value::Array(Vec::new()));
         let families: Vec<Map<String, Value>> = serde_json::from_value(families).map_err(D::Error::custom)?;
         let facts = |members: Map<String, Value>| {
-            serde_json::from_value::<Facts>(Value::Object(members)).map(Arc::new).map_err(D::Error::custom)
+            serde_json::from_value::<ModelFacts>(Value::Object(members)).map(Arc::new).map_err(D::Error::custom)
         };
         let families = families.into_iter().map(|mut members| {
             members.remove("source");

@@ -33,7 +33,7 @@ fn the_facts_of_a_family_add_to_those_of_its_provider() {
     let (plain, family) = (table.of("old-1"), table.of("new-1"));
     assert_eq!((plain.user_most, plain.refuses("seed"), plain.prefill), (Some(64), true, None));
     assert_eq!((family.user_most, family.refuses("seed"), family.prefill), (Some(64), false, Some(Prefill::Refused)));
-    assert_eq!(**FactTable::default().of("any"), Facts::default());
+    assert_eq!(**FactTable::default().of("any"), ModelFacts::default());
 }
 
 #[test]

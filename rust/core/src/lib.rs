@@ -80,7 +80,7 @@ pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
 pub use facts::{
-    BlankTexts, CapMember, FactTable, FactTables, Facts, ForcedTools, Letters, Level, NameRule, Prefill, Samplers,
+    BlankTexts, CapMember, FactTable, FactTables, ForcedTools, Letters, Level, ModelFacts, NameRule, Prefill, Samplers,
     Schemas, StreamingUsage, Thinking,
 };
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};

@@ -1,6 +1,6 @@
 //! What of a request a model accepts: reasoning levels, samplers, marks of the prompt cache. Every writer uses this.
 
-use fairlead_core::{Facts, Level, Samplers};
+use fairlead_core::{Level, ModelFacts, Samplers};
 
 use crate::fit::Fit;
 use crate::left_out::LeftOut;
@@ -14,7 +14,7 @@ pub struct Destination<'d> {
     /// The bounds of this request.
     pub fit: &'d Fit,
     /// The catalogue's facts of the model.
-    pub facts: &'d Facts,
+    pub facts: &'d ModelFacts,
 }
 
 /// Whether the request forces the call of a tool.
@@ -47,37 +47,40 @@ pub(crate) struct Sampling<'a> {
 /// Leaves out the samplers that the model does not accept.
 pub(crate) fn sampling<'a>(
     request: &Request<'a>,
-    facts: &Facts,
+    facts: &ModelFacts,
     is_thinking: bool,
     left_out: &mut LeftOut,
 ) -> Sampling<'a> {
-    let asked = Sampling { temperature: request.temperature, top_p: request.top_p, top_k: request.top_k };
+    let requested = Sampling { temperature: request.temperature, top_p: request.top_p, top_k: request.top_k };
     let sent = match facts.samplers.unwrap_or(Samplers::Accepted) {
-        Samplers::Accepted => asked,
+        Samplers::Accepted => requested,
         Samplers::Refused => Sampling::default(),
         Samplers::WithoutThinking if is_thinking => Sampling::default(),
-        Samplers::WithoutThinking => asked,
-        Samplers::One => one_sampler(asked, is_thinking),
+        Samplers::WithoutThinking => requested,
+        Samplers::One => one_sampler(requested, is_thinking),
     };
-    for (member, asked, sent) in [
-        (Member::Temperature, asked.temperature, sent.temperature),
-        (Member::TopP, asked.top_p, sent.top_p),
-        (Member::TopK, asked.top_k, sent.top_k),
+    for (member, requested, sent) in [
+        (Member::Temperature, requested.temperature, sent.temperature),
+        (Member::TopP, requested.top_p, sent.top_p),
+        (Member::TopK, requested.top_k, sent.top_k),
     ] {
-        if asked.is_some() && sent.is_none() {
+        if requested.is_some() && sent.is_none() {
             left_out.hint(request.name_of(member));
         }
     }
     sent
 }
 
-fn one_sampler(asked: Sampling<'_>, is_thinking: bool) -> Sampling<'_> {
+fn one_sampler(requested: Sampling<'_>, is_thinking: bool) -> Sampling<'_> {
     if !is_thinking {
-        let top_p = asked.top_p.filter(|_| asked.temperature.is_none());
-        return Sampling { top_p, ..asked };
+        let top_p = requested.top_p.filter(|_| requested.temperature.is_none());
+        return Sampling { top_p, ..requested };
     }
     let is_wide = |share: &&str| share.parse::<f64>().is_ok_and(|share| share >= 0.95);
-    Sampling { top_p: asked.top_p.filter(is_wide).filter(|_| asked.temperature.is_none()), ..Sampling::default() }
+    Sampling {
+        top_p: requested.top_p.filter(is_wide).filter(|_| requested.temperature.is_none()),
+        ..Sampling::default()
+    }
 }
 
 /// Removes marks of the prompt cache above the number that is accepted. The first and the last ones stay: the first ends the tools or the

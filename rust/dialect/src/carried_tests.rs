@@ -1,12 +1,12 @@
 //! What of a conversation is carried to another dialect: earlier answers, reasoning, names of tools, and tools that no other provider has.
 
 use bytes::Bytes;
-use fairlead_core::{Dialect, Facts};
+use fairlead_core::{Dialect, ModelFacts};
 use serde_json::{json, Value};
 
 use crate::answer_context::AnswerContext;
 use crate::facts_tests::{
-    chat, messages, messages_tools, parsed, refusal, responses, sent, with, written, CHAT, MESSAGES,
+    chat, known, messages, messages_tools, parsed, refusal, responses, sent, with, written, CHAT, MESSAGES,
 };
 use crate::fit::Fit;
 use crate::openai::stream::End;
@@ -31,7 +31,7 @@ fn a_provider_that_wants_reasoning_back_gets_what_the_caller_sent() {
         (None, &wants, json!("")),
         (Some("Let me see."), &Fit::default(), Value::Null),
     ] {
-        let body = parsed(&written(pair, &talk(thought), &Facts::default(), fit).expect("written"));
+        let body = parsed(&written(pair, &talk(thought), &ModelFacts::default(), fit).expect("written"));
         let reasoning = body["messages"][1].get("reasoning_content").unwrap_or(&Value::Null);
         assert_eq!(reasoning, &expected, "{thought:?}");
     }
@@ -49,7 +49,7 @@ fn members_of_earlier_answers_are_no_reason_to_refuse() {
         {"role": "tool", "tool_call_id": "call_1", "content": "1"}]}));
     for provider in [MESSAGES, Dialect::OpenaiResponses, Dialect::Gemini] {
         let pair = Pair { caller: CHAT, provider };
-        let body = parsed(&written(pair, &body, &Facts::default(), &Fit::default()).expect("written"));
+        let body = parsed(&written(pair, &body, &ModelFacts::default(), &Fit::default()).expect("written"));
         if provider == MESSAGES {
             let thinking = json!({"type": "thinking", "thinking": "Hm.", "signature": "sig"});
             assert_eq!(body["messages"][1]["content"][0], thinking);
@@ -57,7 +57,7 @@ fn members_of_earlier_answers_are_no_reason_to_refuse() {
     }
     let steering = chat(&json!({"messages": [{"role": "user", "content": "hi", "colour": "red"}]}));
     let pair = Pair { caller: CHAT, provider: MESSAGES };
-    let error = written(pair, &steering, &Facts::default(), &Fit::default()).expect_err("refused");
+    let error = written(pair, &steering, &ModelFacts::default(), &Fit::default()).expect_err("refused");
     assert_eq!(error.param.as_deref(), Some("messages[0].colour"));
 
     let body = responses(&json!({"input": [
@@ -69,7 +69,7 @@ fn members_of_earlier_answers_are_no_reason_to_refuse() {
     ]}));
     for provider in [MESSAGES, CHAT, Dialect::Gemini] {
         let pair = Pair { caller: Dialect::OpenaiResponses, provider };
-        written(pair, &body, &Facts::default(), &Fit::default()).expect("written");
+        written(pair, &body, &ModelFacts::default(), &Fit::default()).expect("written");
     }
 }
 
@@ -80,7 +80,7 @@ fn tools_that_another_provider_runs_are_left_out_and_named() {
         let body = responses(&json!({"tools": [function, {"type": kind}], "tool_choice": "auto"}));
         for provider in [MESSAGES, CHAT, Dialect::Gemini] {
             let pair = Pair { caller: Dialect::OpenaiResponses, provider };
-            let sent = written(pair, &body, &Facts::default(), &Fit::default()).expect("written");
+            let sent = written(pair, &body, &ModelFacts::default(), &Fit::default()).expect("written");
             assert_eq!(sent.left_out, [kind.trim_end_matches("_preview")], "{provider:?}");
             assert!(parsed(&sent)["tools"].to_string().contains(r#""name":"f""#));
         }
@@ -104,7 +104,7 @@ fn a_long_name_of_a_tool_is_sent_short_and_comes_back() {
         json!([{"name": name, "input_schema": {"type": "object"}}, {"name": "f", "input_schema": {"type": "object"}}]);
     let body = messages(&json!({"tools": tools, "tool_choice": {"type": "tool", "name": name}}));
     let pair = Pair { caller: MESSAGES, provider: CHAT };
-    let sent = written(pair, &body, &Facts::default(), &Fit::default()).expect("written");
+    let sent = written(pair, &body, &ModelFacts::default(), &Fit::default()).expect("written");
     let body = parsed(&sent);
     let short = body["tools"][0]["function"]["name"].as_str().expect("a name");
     assert!(short.len() == 64 && short.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)));

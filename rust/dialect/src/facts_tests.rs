@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairlead_core::{Dialect, Error, FactTable, Facts};
+use fairlead_core::{Dialect, Error, FactTable, ModelFacts};
 use serde_json::{json, Value};
 
 use crate::accepted::Destination;
 use crate::fit::Fit;
 use crate::place::Place;
-use crate::translate::{read_at, request_for, Pair, Sent};
+use crate::translate::{read_at, request_for, Pair, SentRequest};
 
 /// The catalogue's facts of a model, named `provider/model`.
-pub(super) fn known(name: &str) -> Arc<Facts> {
+pub(super) fn known(name: &str) -> Arc<ModelFacts> {
     let (provider, model) = name.split_once('/').expect("a provider and a model");
     let file = format!("../../python/fairlead/data/catalogue/{provider}.json");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
@@ -30,13 +30,13 @@ fn dialect_of(name: &str) -> Dialect {
     }
 }
 
-pub(super) fn written(pair: Pair, body: &Value, facts: &Facts, fit: &Fit) -> Result<Sent, Error> {
+pub(super) fn written(pair: Pair, body: &Value, facts: &ModelFacts, fit: &Fit) -> Result<SentRequest, Error> {
     let body = Bytes::from(body.to_string());
     let read = read_at(pair.caller, &body, Place { model: "m", ..Place::default() }).expect("a request");
     request_for(pair, &body, &read, Destination { model: "m", fit, facts })
 }
 
-pub(super) fn parsed(sent: &Sent) -> Value {
+pub(super) fn parsed(sent: &SentRequest) -> Value {
     serde_json::from_slice(&sent.pieces.concat()).expect("JSON")
 }
 
@@ -145,7 +145,7 @@ fn usage_is_asked_for_only_where_the_provider_takes_that() {
 fn reasoning_is_asked_for_as_the_model_takes_it() {
     let effort = |level: &str| responses(&json!({"reasoning": {"effort": level}}));
     let caller = Dialect::OpenaiResponses;
-    for (name, asked, member, expected) in [
+    for (name, requested, member, expected) in [
         ("openai/gpt-5", "high", "reasoning_effort", json!("high")),
         ("openai/gpt-5", "xhigh", "reasoning_effort", json!("high")),
         ("openai/gpt-5.1", "minimal", "reasoning_effort", json!("low")),
@@ -177,15 +177,15 @@ fn reasoning_is_asked_for_as_the_model_takes_it() {
         ("anthropic/claude-fable-5", "low", "thinking", Value::Null),
         ("anthropic/claude-3-5-haiku-20241022", "low", "thinking", Value::Null),
     ] {
-        let (body, _) = sent(caller, name, &effort(asked));
-        assert_eq!(body.get(member).unwrap_or(&Value::Null), &expected, "{name} {asked}");
+        let (body, _) = sent(caller, name, &effort(requested));
+        assert_eq!(body.get(member).unwrap_or(&Value::Null), &expected, "{name} {requested}");
     }
 }
 
 #[test]
 fn reasoning_of_gemini_is_in_the_range_of_the_model() {
     let effort = |level: &str| chat(&json!({"reasoning_effort": level}));
-    for (name, asked, expected) in [
+    for (name, requested, expected) in [
         ("gemini/gemini-2.5-pro", "none", json!({"thinkingBudget": 128})),
         ("gemini/gemini-2.5-flash", "none", json!({"thinkingBudget": 0})),
         ("gemini/gemini-2.5-flash-lite", "minimal", json!({"thinkingBudget": 512, "includeThoughts": true})),
@@ -195,13 +195,13 @@ fn reasoning_of_gemini_is_in_the_range_of_the_model() {
         ("gemini/gemini-3.8-flash", "none", json!({"thinkingLevel": "LOW"})),
         ("gemini/gemini-2.0-flash", "high", Value::Null),
     ] {
-        let (body, _) = sent(CHAT, name, &effort(asked));
+        let (body, _) = sent(CHAT, name, &effort(requested));
         let config = body.get("generationConfig").map_or(&Value::Null, |config| &config["thinkingConfig"]);
         // `none` of a chat request says nothing.
-        if asked == "none" && config.is_null() {
+        if requested == "none" && config.is_null() {
             continue;
         }
-        assert_eq!(config, &expected, "{name} {asked}");
+        assert_eq!(config, &expected, "{name} {requested}");
     }
     let body = chat(&json!({"frequency_penalty": 0.5}));
     let (body, left_out) = sent(CHAT, "gemini/gemini-2.5-flash", &body);
@@ -269,8 +269,8 @@ fn tools_go_to_the_newest_models_of_openai_with_reasoning_off() {
     for name in ["openai/gpt-5.2", "openai/gpt-4o"] {
         assert_eq!(sent(MESSAGES, name, &body).0.get("reasoning_effort"), None, "{name}");
     }
-    let asked = with(body, &json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}));
-    let (body, left_out) = sent(MESSAGES, "openai/gpt-5.6", &asked);
+    let requested = with(body, &json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}));
+    let (body, left_out) = sent(MESSAGES, "openai/gpt-5.6", &requested);
     assert_eq!((&body["reasoning_effort"], left_out), (&json!("none"), vec!["thinking".to_owned()]));
 }
 
@@ -426,14 +426,14 @@ fn every_fact_has_a_reader() {
             "thinks_by_default" => json!({"samplers": "without_thinking"}),
             _ => json!({}),
         };
-        let facts = |members: Value| serde_json::from_value::<Facts>(members).expect("facts");
+        let facts = |members: Value| serde_json::from_value::<ModelFacts>(members).expect("facts");
         let without = written(pair, &body, &facts(beside.clone()), &Fit::default()).expect("written");
         let with_fact = facts(with(beside, &json!({ name: value })));
         let with_fact = written(pair, &body, &with_fact, &Fit::default()).expect("written");
         assert_ne!(parsed(&without), parsed(&with_fact), "nothing reads `{name}`");
         names.push(name.to_owned());
     }
-    let facts = serde_json::to_value(Facts::default()).expect("JSON");
+    let facts = serde_json::to_value(ModelFacts::default()).expect("JSON");
     let mut fields: Vec<String> = facts.as_object().expect("an object").keys().cloned().collect();
     fields.sort();
     names.sort();

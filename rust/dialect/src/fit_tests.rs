@@ -2,7 +2,7 @@ use super::*;
 use crate::accepted::Destination;
 use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair};
-use fairlead_core::Facts;
+use fairlead_core::ModelFacts;
 use serde_json::{json, Value as Json};
 
 fn sent(caller: Dialect, provider: Dialect, body: &Json, fit: &Fit) -> Json {
@@ -15,7 +15,7 @@ fn sent(caller: Dialect, provider: Dialect, body: &Json, fit: &Fit) -> Json {
 
 /// A model of which nothing is known.
 fn to(fit: &Fit) -> Destination<'_> {
-    static UNKNOWN: std::sync::LazyLock<Facts> = std::sync::LazyLock::new(Facts::default);
+    static UNKNOWN: std::sync::LazyLock<ModelFacts> = std::sync::LazyLock::new(ModelFacts::default);
     Destination { model: "x", fit, facts: &UNKNOWN }
 }
 

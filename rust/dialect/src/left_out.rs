@@ -7,7 +7,7 @@ use fairlead_core::Error;
 
 use crate::model::{is_neutral, unsupported, Member, Request};
 
-/// What is done about members that the destination does not accept.
+/// The members that the destination does not accept.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut {
     drops: bool,

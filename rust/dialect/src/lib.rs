@@ -73,7 +73,7 @@ pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use substance::answer_text;
 pub use tool_names::ToolNames;
-pub use translate::Sent;
+pub use translate::SentRequest;
 
 /// Consecutive byte slices that together are one message, or one part of it.
 pub type Pieces = smallvec::SmallVec<[bytes::Bytes; 4]>;

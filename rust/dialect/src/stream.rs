@@ -25,7 +25,7 @@ use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::step::{read_event, Malformed, Step};
 use crate::substance::Watch;
 use crate::text::Text;
-use crate::tool_names::ToolNames;
+use crate::tool_names::{name_as_caller, ToolNames};
 use crate::translate::{self, Pair};
 use crate::{anthropic, gemini, openai, responses, Pieces};
 
@@ -251,16 +251,7 @@ impl State {
         let (way, id, tool_names) = (&mut self.way, &self.id, &self.tool_names);
         let mut emit = |mut event: Event<'_>| {
             let PassMode::Say(encoder) = &mut *way else { return };
-            if let Event::Start { id: own, .. } = &mut event {
-                if own.as_ref().is_none_or(Text::is_empty) {
-                    *own = Some(id.clone().into());
-                }
-            }
-            if let Event::Call { name, .. } = &mut event {
-                if let Some(own) = tool_names.own(name) {
-                    *name = own;
-                }
-            }
+            name_as_caller(&mut event, id, tool_names);
             if is_said.is_ok() {
                 is_said = encoder.write(event, out);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fairlead_core::{Letters, NameRule};
 
-use crate::model::{Answer, Choice, Content, Request};
+use crate::model::{Answer, Choice, Content, Event, Request};
 use crate::portable_id::fitted;
 use crate::text::Text;
 
@@ -74,6 +74,19 @@ impl ToolNames {
                 }
             }
         }
+    }
+}
+
+/// Gives an event of a stream what the caller knows: an id where its provider gave none, and the caller's name of a tool.
+pub(crate) fn name_as_caller(event: &mut Event<'_>, id: &str, names: &ToolNames) {
+    match event {
+        Event::Start { id: own, .. } if own.as_ref().is_none_or(Text::is_empty) => *own = Some(id.to_owned().into()),
+        Event::Call { name, .. } => {
+            if let Some(own) = names.own(name) {
+                *name = own;
+            }
+        }
+        _ => {}
     }
 }
 

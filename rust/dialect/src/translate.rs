@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind};
-use fairlead_core::{Dialect, Error, ErrorKind, Facts, Letters, NameRule, Prefill, Retry, StreamingUsage, Usage};
+use fairlead_core::{Dialect, Error, ErrorKind, Letters, ModelFacts, NameRule, Prefill, Retry, StreamingUsage, Usage};
 use std::borrow::Cow;
 
 use crate::accepted::{limit_cache_marks, Destination};
@@ -82,7 +82,7 @@ pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
 
 /// A request as it is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentRequest {
     pub pieces: Pieces,
     /// Members that the destination does not accept and that were left out, by the caller's names.
     pub left_out: Vec<String>,
@@ -92,14 +92,15 @@ pub struct Sent {
 
 /// The body for a model of which nothing is known. An error names the member that cannot be expressed.
 pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Result<Pieces, Error> {
-    let to = Destination { model, fit: &Fit::default(), facts: &Facts::default() };
+    let to = Destination { model, fit: &Fit::default(), facts: &ModelFacts::default() };
     request_for(pair, body, read, to).map(|sent| sent.pieces)
 }
 
 /// The request as a chat completion that nobody is sent: nothing in it is shortened or renamed.
 pub fn as_chat(caller: Dialect, body: &Bytes, read: &ChatRequest) -> Result<Pieces, Error> {
     const ANY: NameRule = NameRule { most: usize::MAX, letters: Letters::Any };
-    let facts = Facts { tool_names: Some(ANY), call_ids: Some(ANY), user_most: Some(usize::MAX), ..Facts::default() };
+    let facts =
+        ModelFacts { tool_names: Some(ANY), call_ids: Some(ANY), user_most: Some(usize::MAX), ..ModelFacts::default() };
     let to = Destination { model: &read.model, fit: &Fit::default(), facts: &facts };
     request_for(Pair { caller, provider: Dialect::Openai }, body, read, to).map(|sent| sent.pieces)
 }
@@ -119,13 +120,13 @@ fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'
 }
 
 /// Writes a request for its destination.
-pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<Sent, Error> {
+pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<SentRequest, Error> {
     if pair.caller == pair.provider && !to.fit.is_rewritten {
         let edits = fit::edits(pair.provider, read.is_completion, body, to);
         let asks_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
         let model = upstream_name(pair.provider, read, to.model);
         let pieces = request::rewrite_with(body, read, &model, edits, asks_usage);
-        return Ok(Sent { pieces, ..Sent::default() });
+        return Ok(SentRequest { pieces, ..SentRequest::default() });
     }
     let cap = to.fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
@@ -141,11 +142,11 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         Dialect::Anthropic => anthropic::request_out::write(&neutral, to, size, left),
         Dialect::Gemini => gemini::request_out::write(&neutral, to, size, left),
     }?;
-    Ok(Sent { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
+    Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
 }
 
 /// The names that tools may have. An answer in the caller's own dialect is not read, so no name could be put back.
-fn name_rule(pair: Pair, facts: &Facts) -> Option<NameRule> {
+fn name_rule(pair: Pair, facts: &ModelFacts) -> Option<NameRule> {
     let usual = match pair.provider {
         Dialect::Openai | Dialect::OpenaiResponses => tool_names::OPENAI,
         Dialect::Anthropic => tool_names::ANTHROPIC,
@@ -158,7 +159,7 @@ fn name_rule(pair: Pair, facts: &Facts) -> Option<NameRule> {
 fn make_acceptable(
     request: &mut Request<'_>,
     provider: Dialect,
-    facts: &Facts,
+    facts: &ModelFacts,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
     if provider != Dialect::Openai {

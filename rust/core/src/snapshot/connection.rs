@@ -3,7 +3,7 @@
 use super::key::Inexpressible;
 use crate::clock::rfc3339;
 use crate::dialect::Dialect;
-use crate::facts::{FactTable, Facts};
+use crate::facts::{FactTable, ModelFacts};
 use crate::pace::AccountLimits;
 use crate::session_lease::SessionLease;
 use serde::Deserialize;
@@ -153,7 +153,7 @@ pub struct Connection {
     /// Percent that are kept back of its quota windows, by their names; goes before what is kept back of every window.
     #[serde(default)]
     pub quota_thresholds: HashMap<String, f32>,
-    /// What is done with members that the provider does not accept, where neither the call nor its key says it.
+    /// The choice for members that the provider does not accept, where neither the call nor its key makes one.
     #[serde(default)]
     pub inexpressible: Option<Inexpressible>,
     /// The table of the snapshot that holds the facts of its models; empty where there is none.
@@ -170,7 +170,7 @@ impl Connection {
     }
 
     /// What the model accepts, by the name that the provider knows.
-    pub fn facts_of(&self, upstream_model: &str) -> &Arc<Facts> {
+    pub fn facts_of(&self, upstream_model: &str) -> &Arc<ModelFacts> {
         self.facts.of(upstream_model)
     }
 

@@ -81,7 +81,7 @@ pub struct Key {
     /// The service tier that its conversations are asked for in, whatever they say.
     #[serde(default)]
     pub tool_service_mode: ServiceMode,
-    /// What is done with members that a provider does not accept; absent: as the connection says.
+    /// The choice for members that a provider does not accept; absent: the connection's.
     #[serde(default)]
     pub inexpressible: Option<Inexpressible>,
     /// May ask what is left of its limits, by a chat command too.
@@ -172,7 +172,7 @@ pub enum ServiceMode {
     Flex,
 }
 
-/// What is done with a request that has members which its provider does not accept, where leaving them out changes what the caller gets.
+/// The choice for members that a provider does not accept, where leaving them out changes the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Inexpressible {

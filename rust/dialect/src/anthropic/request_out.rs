@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{BlankTexts, Error, Facts, ForcedTools, Level, Schemas, Thinking};
+use fairlead_core::{BlankTexts, Error, ForcedTools, Level, ModelFacts, Schemas, Thinking};
 use smallvec::SmallVec;
 
 use super::schema;
@@ -100,7 +100,7 @@ enum ThinkingOut {
 
 impl ThinkingOut {
     /// Whether the model reasons.
-    fn is_on(self, facts: &Facts) -> bool {
+    fn is_on(self, facts: &ModelFacts) -> bool {
         match self {
             Self::Unsaid => facts.thinks_by_default == Some(true),
             Self::Off => false,
@@ -155,7 +155,7 @@ fn budget_of(request: &Request<'_>, to: Destination<'_>, effort: Effort) -> Thin
 fn samplers(
     out: &mut Writer,
     request: &Request<'_>,
-    facts: &Facts,
+    facts: &ModelFacts,
     is_thinking: bool,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
@@ -174,13 +174,13 @@ fn samplers(
 }
 
 /// The level of effort; without facts, the levels of the newest models.
-fn effort_of(request: &Request<'_>, facts: &Facts) -> Option<&'static str> {
+fn effort_of(request: &Request<'_>, facts: &ModelFacts) -> Option<&'static str> {
     const LEVELS: &[Level] = &[Level::Low, Level::Medium, Level::High, Level::Max];
     let effort = request.reasoning.filter(|effort| *effort != Effort::Off)?;
     level(facts.efforts.as_deref().unwrap_or(LEVELS), effort).map(Level::name)
 }
 
-fn effort_and_format(out: &mut Writer, request: &Request<'_>, facts: &Facts, thinking: ThinkingOut) {
+fn effort_and_format(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, thinking: ThinkingOut) {
     let effort = effort_of(request, facts);
     match thinking {
         ThinkingOut::Unsaid => {}
@@ -216,7 +216,7 @@ fn effort_and_format(out: &mut Writer, request: &Request<'_>, facts: &Facts, thi
     out.close(b'}');
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) -> Result<(), Error> {
+fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
     if !request.tools.is_empty() {
         out.key("tools").open(b'[');
         for tool in &request.tools {

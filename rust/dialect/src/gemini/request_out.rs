@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fairlead_core::{Error, Facts, Level, NameRule, Thinking};
+use fairlead_core::{Error, Level, ModelFacts, NameRule, Thinking};
 
 use super::whole::write_call;
 use crate::accepted::{level, sampling, Destination, Sampling};
@@ -81,7 +81,12 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
     out.close(b'}').close(b'}');
 }
 
-fn generation(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) -> Result<(), Error> {
+fn generation(
+    out: &mut Writer,
+    request: &Request<'_>,
+    facts: &ModelFacts,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
     let mut inner = Writer::default();
     inner.open(b'{');
     samplers(&mut inner, request, facts, left_out)?;
@@ -114,7 +119,7 @@ fn generation(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: 
     Ok(())
 }
 
-fn samplers(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) -> Result<(), Error> {
+fn samplers(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
     // Gemini's samplers do not depend on whether the model reasons.
     let Sampling { temperature, top_p, top_k } = sampling(request, facts, false, left_out);
     for (name, value, member) in [
@@ -136,7 +141,7 @@ fn samplers(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &m
 }
 
 /// The second generation accepts a number of tokens, later ones a level. A model that cannot be without reasoning gets the least.
-fn thinking(out: &mut Writer, effort: Effort, facts: &Facts) {
+fn thinking(out: &mut Writer, effort: Effort, facts: &ModelFacts) {
     const LEVELS: &[Level] = &[Level::Minimal, Level::Low, Level::Medium, Level::High];
     let efforts = facts.efforts.as_deref().unwrap_or(LEVELS);
     out.key("thinkingConfig").open(b'{');

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use fairlead_core::{json, Error, Facts};
+use fairlead_core::{json, Error, ModelFacts};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -229,7 +229,7 @@ impl<'a> Body<'a> {
         let load = is_silent.then_some(Load { unloads: self.unloads });
         let bare = model.strip_suffix(":latest").filter(|bare| !is_listed(&model) && is_listed(bare));
         // The provider is chosen later.
-        let to = Destination { model: bare.unwrap_or(&model), fit: &Fit::default(), facts: &Facts::default() };
+        let to = Destination { model: bare.unwrap_or(&model), fit: &Fit::default(), facts: &ModelFacts::default() };
         let chat = request_out::write(&request, to, size, &mut LeftOut::default())?;
         let form = AnswerForm { call, model, tells_thinking: self.think != Some(false) };
         Ok(OllamaRequest { chat: Bytes::from(chat), form, stream: request.stream, load })

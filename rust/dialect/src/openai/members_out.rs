@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{CapMember, Error, Facts, ForcedTools, Letters, NameRule, Schemas, StreamingUsage};
+use fairlead_core::{CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Schemas, StreamingUsage};
 use serde_json::Value;
 
 use super::request_out::{write_schema, USER_MOST};
@@ -16,7 +16,7 @@ use crate::text::Writer;
 pub(super) fn opening(
     out: &mut Writer,
     request: &Request<'_>,
-    facts: &Facts,
+    facts: &ModelFacts,
     is_thinking: bool,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
@@ -57,7 +57,7 @@ pub(super) fn opening(
 pub(super) fn tools(
     out: &mut Writer,
     request: &Request<'_>,
-    facts: &Facts,
+    facts: &ModelFacts,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
     if !request.tools.is_empty() {
@@ -90,7 +90,7 @@ pub(super) fn tools(
     Ok(())
 }
 
-fn choice(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) -> Result<(), Error> {
+fn choice(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
     let is_forced = matches!(request.choice, Some(Choice::Any | Choice::One(_)));
     if is_forced && facts.forced_tools == Some(ForcedTools::Refused) {
         return left_out.member(request, Member::ToolChoice);
@@ -109,7 +109,7 @@ fn choice(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut
 }
 
 /// How a model that takes no schema is told about it.
-pub(super) fn schema_in_words(request: &Request<'_>, facts: &Facts) -> Option<String> {
+pub(super) fn schema_in_words(request: &Request<'_>, facts: &ModelFacts) -> Option<String> {
     match &request.format {
         Some(Format::Schema { schema, .. }) if facts.schemas == Some(Schemas::JsonObject) => {
             Some(format!("Answer with one JSON object that follows this JSON schema, and nothing else:\n{schema}"))
@@ -118,7 +118,7 @@ pub(super) fn schema_in_words(request: &Request<'_>, facts: &Facts) -> Option<St
     }
 }
 
-pub(super) fn response_format(out: &mut Writer, request: &Request<'_>, facts: &Facts) {
+pub(super) fn response_format(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts) {
     match &request.format {
         None => {}
         Some(Format::Schema { schema, name, description, strict }) if facts.schemas != Some(Schemas::JsonObject) => {
@@ -134,7 +134,7 @@ pub(super) fn response_format(out: &mut Writer, request: &Request<'_>, facts: &F
 pub(super) fn hints(
     out: &mut Writer,
     request: &Request<'_>,
-    facts: &Facts,
+    facts: &ModelFacts,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
     for (name, value, member) in [
@@ -162,7 +162,7 @@ pub(super) fn hints(
     Ok(())
 }
 
-pub(crate) fn user(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) {
+pub(crate) fn user(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
     if let Some(user) = &request.user {
         if facts.refuses("user") {
             left_out.hint(request.name_of(Member::User));
@@ -173,7 +173,7 @@ pub(crate) fn user(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_
 }
 
 /// The members that both of OpenAI's dialects have.
-pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) {
+pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
     for (name, value) in &request.shared {
         match shared_value(facts, name, value) {
             Some(value) => drop(out.key(name).raw(&value)),
@@ -183,7 +183,7 @@ pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &Facts, lef
 }
 
 /// The value that is sent; `None` where the member is left out.
-fn shared_value<'v>(facts: &Facts, name: &str, value: &'v str) -> Option<Cow<'v, str>> {
+fn shared_value<'v>(facts: &ModelFacts, name: &str, value: &'v str) -> Option<Cow<'v, str>> {
     if facts.refuses(name) {
         return None;
     }

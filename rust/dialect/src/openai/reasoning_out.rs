@@ -1,6 +1,6 @@
 //! Reasoning as a chat completion request asks for it, for a model with these facts.
 
-use fairlead_core::{Error, Facts, ForcedTools, Level, Thinking};
+use fairlead_core::{Error, ForcedTools, Level, ModelFacts, Thinking};
 
 use super::request_out::effort;
 use crate::accepted::{forces_tool, level};
@@ -19,8 +19,8 @@ pub(super) struct Reasoning {
 }
 
 impl Reasoning {
-    pub(super) fn of(request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) -> Result<Self, Error> {
-        let is_asked = request.reasoning.is_some_and(|asked| asked != Effort::Off);
+    pub(super) fn of(request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<Self, Error> {
+        let is_asked = request.reasoning.is_some_and(|requested| requested != Effort::Off);
         if facts.thinking == Some(Thinking::Never) {
             if is_asked {
                 left_out.hint(request.name_of(Member::Reasoning));

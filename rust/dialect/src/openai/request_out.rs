@@ -20,7 +20,7 @@ const CALL_IDS: NameRule = NameRule { most: 40, letters: Letters::Any };
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
 const DROPPED: &[&str] =
     &["cache_control", "service_tier", "context_management", "diagnostics", "safetySettings", "labels"];
-/// The same, for a server that switches reasoning in its chat template: there that member is written already.
+/// Members that may be left out for a server that switches reasoning in its chat template, whose member is written already.
 const DROPPED_WITH_TEMPLATE: &[&str] = &[
     "cache_control",
     "service_tier",

@@ -1,6 +1,6 @@
 //! The model, written as a responses request.
 
-use fairlead_core::{Error, Facts, ForcedTools, Letters, Level, NameRule, Thinking};
+use fairlead_core::{Error, ForcedTools, Letters, Level, ModelFacts, NameRule, Thinking};
 
 use crate::accepted::{level, sampling, Destination, Sampling};
 use crate::left_out::LeftOut;
@@ -74,19 +74,19 @@ struct Reasoning {
 }
 
 impl Reasoning {
-    fn of(request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) -> Self {
+    fn of(request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Self {
         if facts.thinking == Some(Thinking::Never) {
-            if request.reasoning.is_some_and(|asked| asked != Effort::Off) {
+            if request.reasoning.is_some_and(|requested| requested != Effort::Off) {
                 left_out.hint(request.name_of(Member::Reasoning));
             }
             return Self { level: None, is_on: false };
         }
-        let level = request.reasoning.and_then(|asked| match &facts.efforts {
-            Some(efforts) => level(efforts, asked).map(Level::name),
-            None => effort(asked),
+        let level = request.reasoning.and_then(|requested| match &facts.efforts {
+            Some(efforts) => level(efforts, requested).map(Level::name),
+            None => effort(requested),
         });
         let is_on = match request.reasoning {
-            Some(asked) => asked != Effort::Off,
+            Some(requested) => requested != Effort::Off,
             None => facts.thinks_by_default == Some(true),
         };
         Self { level, is_on }
@@ -135,7 +135,7 @@ fn text(out: &mut Writer, request: &Request<'_>) {
     out.close(b'}');
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>, facts: &Facts, left_out: &mut LeftOut) -> Result<(), Error> {
+fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
     if !request.tools.is_empty() {
         out.key("tools").open(b'[');
         for tool in &request.tools {

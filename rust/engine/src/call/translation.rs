@@ -16,13 +16,13 @@ use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::routes::Surface;
 use fairlead_core::strategy::Rules;
-use fairlead_core::{random_name, Dialect, Error, ErrorKind, Facts, Inexpressible, ServiceMode, Snapshot};
+use fairlead_core::{random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, ServiceMode, Snapshot};
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{answer_text, AnswerText, Destination, Fit, Pieces, Sent};
+use fairlead_dialect::{answer_text, AnswerText, Destination, Fit, Pieces, SentRequest};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -70,8 +70,8 @@ struct TranslatedBody {
     form: Dialect,
     upstream_model: String,
     fit: Fit,
-    facts: Arc<Facts>,
-    sent: Sent,
+    facts: Arc<ModelFacts>,
+    sent: SentRequest,
 }
 
 /// The members of a caller's request put as a chat completion, whatever its dialect; `None` where it has none.
@@ -88,6 +88,11 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
 }
 
 impl Bounds {
+    fn of(choice: &Choice) -> Self {
+        let Choice { output_cap, inexpressible, is_rewritten, .. } = *choice;
+        Self { output_cap, inexpressible, is_rewritten }
+    }
+
     /// The bounds of a model's requests to this connection, without those that the list gives the model.
     fn at(self, target: &Target, upstream_model: &str) -> Fit {
         let connection = &target.connection;
@@ -130,11 +135,7 @@ impl Translation {
             nothing: Pieces::new(),
             path: None,
             rules: None,
-            bounds: Bounds {
-                output_cap: choice.output_cap,
-                inexpressible: choice.inexpressible,
-                is_rewritten: choice.is_rewritten,
-            },
+            bounds: Bounds::of(choice),
         };
         wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
@@ -142,19 +143,14 @@ impl Translation {
         for (at, target) in choice.targets.iter().enumerate() {
             let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
-            let fit = wording.bounds.at(target, upstream_model);
-            let facts = target.connection.facts_of(upstream_model);
             if wording.find(target, upstream_model).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
+                let fit = wording.bounds.at(target, upstream_model);
                 let lowered = Fit { most: fit.cap.or(most), ..fit };
+                let facts = target.connection.facts_of(upstream_model);
                 let to = Destination { model: upstream_model, fit: &lowered, facts };
                 match translate::request_for(Pair { caller, provider: form }, body, parsed, to) {
-                    Ok(sent) => {
-                        wording.context.tool_names =
-                            std::mem::take(&mut wording.context.tool_names).joined(&sent.tool_names);
-                        let (upstream_model, facts) = (upstream_model.to_owned(), Arc::clone(facts));
-                        wording.bodies.push(TranslatedBody { form, upstream_model, fit, facts, sent });
-                    }
+                    Ok(sent) => wording.keep(target, upstream_model, sent),
                     Err(error) => {
                         fault = Some(error);
                         continue;
@@ -172,6 +168,18 @@ impl Translation {
             *choice = choice.narrowed(&places);
         }
         Ok(wording)
+    }
+
+    /// Keeps the body for a target, and for others that it fits.
+    fn keep(&mut self, target: &Target, upstream_model: &str, sent: SentRequest) {
+        self.context.tool_names = std::mem::take(&mut self.context.tool_names).joined(&sent.tool_names);
+        self.bodies.push(TranslatedBody {
+            form: target.connection.dialect,
+            upstream_model: upstream_model.to_owned(),
+            fit: self.bounds.at(target, upstream_model),
+            facts: Arc::clone(target.connection.facts_of(upstream_model)),
+            sent,
+        });
     }
 
     /// The request of a call: at the endpoint of its route, in the tier of its key, with what providers thought before.

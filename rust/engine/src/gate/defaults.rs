@@ -5,7 +5,7 @@ use crate::gate::preferences::Accepts;
 use crate::gate::request::Admission;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::routes::Surface;
-use fairlead_core::{json, Dialect, Facts, ServiceMode, StreamDefaultMode};
+use fairlead_core::{json, Dialect, ModelFacts, ServiceMode, StreamDefaultMode};
 
 /// The body with `stream` in it, where it says nothing of that and the caller wants a stream.
 pub fn with_stream(admission: &Admission, body: &Bytes) -> Option<Bytes> {
@@ -35,7 +35,7 @@ fn add_stream(body: &Bytes) -> Option<Bytes> {
 pub struct Tier<'f> {
     pub mode: ServiceMode,
     pub dialect: Dialect,
-    pub facts: &'f Facts,
+    pub facts: &'f ModelFacts,
 }
 
 impl Tier<'_> {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_tier_of_the_key_goes_before_the_callers() {
         let tiered = |mode, dialect, body: &'static str| {
-            Tier { mode, dialect, facts: &Facts::default() }
+            Tier { mode, dialect, facts: &ModelFacts::default() }
                 .added_to(&Bytes::from_static(body.as_bytes()))
                 .map(|body| String::from_utf8(body.to_vec()).expect("text"))
         };
@@ -123,8 +123,9 @@ mod tests {
         assert_eq!(tiered(flex, Dialect::Anthropic, "{}"), None);
         assert_eq!(tiered(flex, Dialect::Gemini, "{}"), None);
         assert_eq!(tiered(flex, Dialect::Openai, "[]"), None);
-        let tiers =
-            |names: &str| serde_json::from_str::<Facts>(&format!(r#"{{"service_tiers":{names}}}"#)).expect("facts");
+        let tiers = |names: &str| {
+            serde_json::from_str::<ModelFacts>(&format!(r#"{{"service_tiers":{names}}}"#)).expect("facts")
+        };
         for (names, is_added) in [("[]", false), (r#"["auto"]"#, false), (r#"["auto","flex"]"#, true)] {
             let tier = Tier { mode: flex, dialect: Dialect::Openai, facts: &tiers(names) };
             assert_eq!(tier.added_to(&Bytes::from_static(b"{}")).is_some(), is_added, "{names}");

@@ -121,7 +121,7 @@ impl Admission {
         ])
     }
 
-    /// What is done with members that a provider does not accept: the call's own wish, else the key's.
+    /// The choice for members that a provider does not accept: the call's own, else the key's.
     pub fn inexpressible(&self) -> Option<Inexpressible> {
         self.routing.inexpressible.or_else(|| self.principal.key().and_then(|key| key.inexpressible))
     }

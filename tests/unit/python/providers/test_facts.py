@@ -17,7 +17,7 @@ KEY = "sk-0123456789abc"
 
 def test_the_relay_knows_the_same_facts() -> None:
     text = RELAY.read_text(encoding="utf-8")
-    struct = text.split("pub struct Facts {", 1)[1].split("\n}\n", 1)[0]
+    struct = text.split("pub struct ModelFacts {", 1)[1].split("\n}\n", 1)[0]
     fields = set(re.findall(r"^    pub (\w+):", struct, re.MULTILINE))
 
     assert fields == Facts.model_fields.keys() - {"source"}
