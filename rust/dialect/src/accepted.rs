@@ -53,10 +53,9 @@ pub(crate) fn sampling<'a>(
 ) -> Sampling<'a> {
     let requested = Sampling { temperature: request.temperature, top_p: request.top_p, top_k: request.top_k };
     let sent = match facts.samplers.unwrap_or(Samplers::Accepted) {
-        Samplers::Accepted => requested,
         Samplers::Refused => Sampling::default(),
         Samplers::WithoutThinking if is_thinking => Sampling::default(),
-        Samplers::WithoutThinking => requested,
+        Samplers::Accepted | Samplers::WithoutThinking => requested,
         Samplers::One => one_sampler(requested, is_thinking),
     };
     for (member, requested, sent) in [

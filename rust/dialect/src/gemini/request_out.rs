@@ -104,13 +104,9 @@ fn generation(
         }
     }
     match request.reasoning {
-        Some(effort) if facts.thinking == Some(Thinking::Never) => {
-            if effort != Effort::Off {
-                left_out.hint(request.name_of(Member::Reasoning));
-            }
-        }
-        Some(effort) => thinking(&mut inner, effort, facts),
-        None => {}
+        Some(effort) if facts.thinking != Some(Thinking::Never) => thinking(&mut inner, effort, facts),
+        Some(Effort::Off) | None => {}
+        Some(_) => left_out.hint(request.name_of(Member::Reasoning)),
     }
     let inner = inner.close(b'}').take();
     if inner != b"{}" {

@@ -234,7 +234,8 @@ mod tests {
             assert_eq!(fault.kind, ErrorKind::InvalidRequest, "{mode:?} {sum:?} {fallback:?}");
         }
         for pack in Pack::ALL {
-            let wish = RoutePreference { pack: Some(*pack), budget: budget(1_250_000, true) };
+            let wish =
+                RoutePreference { pack: Some(*pack), budget: budget(1_250_000, true), ..RoutePreference::default() };
             let mut headers = HeaderMap::new();
             wish.write(&mut headers);
             let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
