@@ -178,11 +178,11 @@ def test_errors_of_the_gateway(
         client.with_options(api_key="sk-fl-wrong").messages.create(
             model="nobody/m", max_tokens=1, messages=MESSAGES
         )
-    with pytest.raises(anthropic.BadRequestError, match="top_k"):
+    with pytest.raises(anthropic.BadRequestError, match="mcp_servers"):
         client.messages.create(
             model=f"{standin['openai']}/standin",
             max_tokens=1,
-            extra_body={"top_k": 3},
+            extra_body={"mcp_servers": [{"type": "url", "url": "https://a.example", "name": "a"}]},
             messages=MESSAGES,
         )
 

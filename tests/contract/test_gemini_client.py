@@ -243,8 +243,8 @@ def test_errors(client: genai.Client, standin: dict[str, str], gateway: Gateway)
     with pytest.raises(errors.ClientError) as unknown:
         client.models.generate_content(model="models/nobody/m", contents="x")
     assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
-    config = types.GenerateContentConfig(top_k=3)
-    with pytest.raises(errors.ClientError, match=r"generationConfig\.topK"):
+    config = types.GenerateContentConfig(candidate_count=2)
+    with pytest.raises(errors.ClientError, match=r"generationConfig\.candidateCount"):
         client.models.generate_content(
             model=f"models/{standin['openai']}/standin", contents="x", config=config
         )

@@ -134,9 +134,19 @@ def test_errors(client: openai.OpenAI, standin: dict[str, str]) -> None:
         client.responses.create(
             model=f"{standin['anthropic']}/standin",
             input="News?",
-            tools=[{"type": "web_search"}],
+            tools=[{"type": "mcp", "server_label": "a", "server_url": "https://a.example"}],
         )
     assert refused.value.param == "tools[0].type"
+
+
+def test_a_tool_that_openai_runs_is_left_out(
+    client: openai.OpenAI, standin: dict[str, str]
+) -> None:
+    answer = client.responses.with_raw_response.create(
+        model=f"{standin['anthropic']}/standin", input="News?", tools=[{"type": "web_search"}]
+    )
+    assert answer.headers["x-gateway-left-out"] == "web_search"
+    assert answer.parse().output_text
 
 
 @pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))

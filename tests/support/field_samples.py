@@ -143,6 +143,7 @@ KEYS: Final = RecordSamples(
         "cacheDefaultMode": Sample({"cacheDefaultMode": "bypass"}),
         "compressionEnabled": Sample({"compressionEnabled": False}),
         "toolServiceMode": Sample({"toolServiceMode": "flex"}),
+        "inexpressible": Sample({"inexpressible": "drop"}),
         "disableNonPublicModels": Sample({"disableNonPublicModels": True}),
         "allowUsageCommand": Sample({"allowUsageCommand": True}),
         "usageLimitEnabled": Sample(
@@ -233,6 +234,7 @@ CONNECTIONS: Final = RecordSamples(
         "providerSpecificData.reasoningControl": _specific("reasoningControl", "chat-template"),
         "providerSpecificData.learnLimits": _specific("learnLimits", after=False),
         "providerSpecificData.reasoningReplay": _specific("reasoningReplay", after=True),
+        "providerSpecificData.inexpressible": _specific("inexpressible", after="drop"),
         **{
             f"providerSpecificData.{name}": Sample(
                 None, readers=(_VARIABLES,), outside="a part of the address of some providers"

@@ -223,6 +223,13 @@ _RIGHTS: Final = (
             ("flex", "flex"),
         ),
     ),
+    Field(
+        "inexpressible",
+        "Members that a provider does not accept",
+        "choice",
+        "Hints about sampling are always left out.",
+        options=(("", "as the connection says"), ("refuse", "refuse"), ("drop", "leave out")),
+    ),
 )
 _FAULTS: Final = (
     Field(

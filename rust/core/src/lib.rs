@@ -4,7 +4,7 @@
 //! - [`error`]: what can go wrong, and whose fault it is.
 //! - [`routes`] and [`tier`]: every route, and who may call it.
 //! - [`snapshot`], [`group`] and [`access`]: the configuration that decisions use.
-//! - [`dialect`] and [`model_name`]: the wire formats, and the canonical name of a model.
+//! - [`dialect`], [`facts`] and [`model_name`]: the wire formats, what models accept, and the canonical name of a model.
 //! - [`ip_filter`], [`principal`], [`sessions`], [`session_lease`] and [`policy`]: who is calling, from where, and what
 //!   they may do.
 //! - [`usage`], [`price`] and [`record`]: what a request used and cost.
@@ -36,6 +36,7 @@ mod cooldown;
 mod dialect;
 mod egress;
 mod error;
+mod facts;
 #[cfg(test)]
 mod fuzz;
 mod group;
@@ -90,6 +91,10 @@ pub use cooldown::{parse_retry_after, Rests, MAX_RETRY_AFTER_MS};
 pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
+pub use facts::{
+    BlankTexts, CapMember, FactTable, FactTables, ForcedTools, Letters, Level, ModelFacts, NameRule, Prefill, Samplers,
+    Schemas, StreamingUsage, Thinking,
+};
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
 pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};
@@ -112,7 +117,7 @@ pub use service_account::ServiceAccount;
 pub use session_lease::SessionClaim;
 pub use sessions::{SessionAnswer, SessionName, SessionQuestion, SessionReport, Sessions, IDLE_MS as SESSION_IDLE_MS};
 pub use snapshot::{
-    Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Key, Model,
-    PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,
+    Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Inexpressible, Key,
+    Model, PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,
 };
 pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

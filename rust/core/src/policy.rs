@@ -167,6 +167,7 @@ mod tests {
             ip_allowlist: AddressSet::default(),
             proxy: None,
             tool_service_mode: crate::snapshot::ServiceMode::Inherit,
+            inexpressible: None,
             allow_usage_command: false,
             chaos: None,
             group: None,

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::tool_names::ToolNames;
+
 /// The parts of an answer that its provider does not know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerContext {
@@ -17,4 +19,6 @@ pub struct AnswerContext {
     pub id: String,
     /// The members of the request that its response repeats, from [`crate::translate::echo`].
     pub echo: Bytes,
+    /// Tools that were sent under other names.
+    pub tool_names: ToolNames,
 }

@@ -8,9 +8,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
-use fairlead_core::Dialect;
+use fairlead_core::{CapMember, Dialect};
 use smallvec::SmallVec;
 
+use crate::accepted::Destination;
 use crate::foreign;
 use crate::model::{Effort, Request};
 use crate::text::Text;
@@ -18,6 +19,7 @@ use crate::text::Text;
 /// What a request must be made to fit beside its dialect: the operator's cap on a model's output, and thinking that is switched in
 /// a server's chat template. The default changes nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a call and its connection")]
 pub struct Fit {
     /// What the model's answers may have at most, tokens, for a form that must say it.
     pub most: Option<u64>,
@@ -25,6 +27,12 @@ pub struct Fit {
     pub cap: Option<u64>,
     /// Thinking is switched in the server's chat template; of chat completions alone.
     pub is_templated: bool,
+    /// The provider refuses calls of tools in the conversation without the reasoning before them; of chat completions alone.
+    pub replays_reasoning: bool,
+    /// The gateway wrote the body for a caller of another form: it is written by the facts, as one that is translated.
+    pub is_rewritten: bool,
+    /// Members with consequences are left out where the destination does not accept them, in place of a refusal.
+    pub drops: bool,
 }
 
 /// Bytes that take the place of a span.
@@ -42,11 +50,15 @@ const SWITCHED_OFF: &str = r#""thinking":false,"enable_thinking":false"#;
 const LEAST_BUDGET: u64 = 1_024;
 
 /// The edits to a body that passes. A member that is not of the kind that its form says is its provider's to refuse.
-pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], fit: &Fit) -> Edits {
+pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destination<'_>) -> Edits {
+    let fit = to.fit;
     let mut edits = Edits::new();
     if let Some(cap) = fit.cap {
         match form {
             Dialect::Openai if is_completion => lower(body, &["max_tokens"], cap, &mut edits),
+            Dialect::Openai if to.facts.cap_member == Some(CapMember::MaxTokens) => {
+                lower(body, &["max_tokens", "max_completion_tokens"], cap, &mut edits);
+            }
             Dialect::Openai => lower(body, &["max_completion_tokens", "max_tokens"], cap, &mut edits),
             Dialect::OpenaiResponses => lower(body, &["max_output_tokens"], cap, &mut edits),
             Dialect::Anthropic => {

@@ -1,14 +1,22 @@
 use super::*;
+use crate::accepted::Destination;
 use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair};
+use fairlead_core::ModelFacts;
 use serde_json::{json, Value as Json};
 
 fn sent(caller: Dialect, provider: Dialect, body: &Json, fit: &Fit) -> Json {
     let body = Bytes::from(body.to_string());
     let place = Place { model: "x", ..Place::default() };
     let read = read_at(caller, &body, place).expect("a request");
-    let pieces = request_for(Pair { caller, provider }, &body, &read, "x", fit).expect("can be said");
-    serde_json::from_slice(&pieces.concat()).expect("JSON")
+    let sent = request_for(Pair { caller, provider }, &body, &read, to(fit)).expect("can be said");
+    serde_json::from_slice(&sent.pieces.concat()).expect("JSON")
+}
+
+/// A model of which nothing is known.
+fn to(fit: &Fit) -> Destination<'_> {
+    static UNKNOWN: std::sync::LazyLock<ModelFacts> = std::sync::LazyLock::new(ModelFacts::default);
+    Destination { model: "x", fit, facts: &UNKNOWN }
 }
 
 fn request(form: Dialect, more: &Json) -> Json {
@@ -64,8 +72,8 @@ fn without_a_cap_a_body_passes_byte_for_byte() {
     for &form in Dialect::ALL {
         let body = Bytes::from(format!(" {} ", limited(form, 7)));
         let read = read_at(form, &body, Place { model: "x", ..Place::default() }).expect("a request");
-        let pieces = request_for(Pair { caller: form, provider: form }, &body, &read, "x", &Fit::default());
-        assert_eq!(pieces.expect("said").concat(), body, "{form:?}");
+        let pieces = request_for(Pair { caller: form, provider: form }, &body, &read, to(&Fit::default()));
+        assert_eq!(pieces.expect("said").pieces.concat(), body, "{form:?}");
     }
 }
 
@@ -138,7 +146,7 @@ fn a_member_leaves_with_its_comma_wherever_it_stands() {
         let body = Bytes::from(body);
         let read = read_at(Dialect::Openai, &body, Place::default()).expect("a request");
         let pair = Pair { caller: Dialect::Openai, provider: Dialect::Openai };
-        let adapted = request_for(pair, &body, &read, "x", &fit).expect("said").concat();
+        let adapted = request_for(pair, &body, &read, to(&fit)).expect("said").pieces.concat();
         let adapted: Json = serde_json::from_slice(&adapted).expect("still JSON");
         assert_eq!(adapted.as_object().expect("an object").len(), 3, "{adapted}");
     }

@@ -132,14 +132,13 @@ fn item(raw: &RawValue) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::Fit;
     use crate::translate::{self, Pair};
 
     fn sent(form: Dialect, body: &'static str) -> String {
         let body = Bytes::from_static(body.as_bytes());
         let read = translate::read(form, &body).expect("read");
         let pair = Pair { caller: form, provider: form };
-        let pieces = translate::request_for(pair, &body, &read, "m", &Fit::default()).expect("written");
+        let pieces = translate::request(pair, &body, &read, "m").expect("written");
         String::from_utf8(pieces.concat()).expect("text")
     }
 

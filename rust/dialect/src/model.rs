@@ -22,6 +22,8 @@ pub(crate) struct Request<'a> {
     pub(crate) system: Vec<Part<'a>>,
     pub(crate) turns: Vec<Turn<'a>>,
     pub(crate) tools: Vec<Tool<'a>>,
+    /// Tools that only the caller's own provider runs, by their names.
+    pub(crate) hosted_tools: Vec<String>,
     pub(crate) choice: Option<Choice<'a>>,
     /// Whether the model may call several tools at once.
     pub(crate) parallel: Option<bool>,
@@ -210,6 +212,20 @@ impl Request<'_> {
         match (member, self.form) {
             (Member::Temperature, Gemini) => "generationConfig.temperature",
             (Member::Temperature, _) => "temperature",
+            (Member::TopP, Gemini) => "generationConfig.topP",
+            (Member::TopP, _) => "top_p",
+            (Member::Seed, Gemini) => "generationConfig.seed",
+            (Member::Seed, _) => "seed",
+            (Member::Verbosity, OpenaiResponses) => "text.verbosity",
+            (Member::Verbosity, _) => "verbosity",
+            (Member::User, Anthropic) => "metadata.user_id",
+            (Member::User, _) => "user",
+            (Member::Reasoning, Openai) => "reasoning_effort",
+            (Member::Reasoning, OpenaiResponses) => "reasoning.effort",
+            (Member::Reasoning, Anthropic) => "thinking",
+            (Member::Reasoning, Gemini) => "generationConfig.thinkingConfig",
+            (Member::ToolChoice, Gemini) => "toolConfig",
+            (Member::ToolChoice, _) => "tool_choice",
             (Member::TopK, Gemini) => "generationConfig.topK",
             (Member::TopK, _) => "top_k",
             (Member::Stop, Gemini) => "generationConfig.stopSequences",
@@ -225,26 +241,31 @@ impl Request<'_> {
             (Member::Logprobs, _) => "logprobs",
         }
     }
-
-    /// Refuses members that the target has no word for.
-    pub(crate) fn refuse(&self, members: &[(Member, bool)]) -> Result<(), Error> {
-        match members.iter().find(|(_, is_said)| *is_said) {
-            Some((member, _)) => Err(unsupported(self.name_of(*member))),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Members that not every form has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Member {
     Temperature,
+    TopP,
     TopK,
+    Seed,
+    Verbosity,
+    User,
+    Reasoning,
     Stop,
+    ToolChoice,
     Parallel,
     FrequencyPenalty,
     PresencePenalty,
     Logprobs,
+}
+
+impl Member {
+    /// Whether an answer without it is still what the caller asked for.
+    pub(crate) fn is_hint(self) -> bool {
+        !matches!(self, Self::Stop | Self::ToolChoice | Self::Parallel | Self::Logprobs)
+    }
 }
 
 impl<'a> Part<'a> {

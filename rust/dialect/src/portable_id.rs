@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use fairlead_core::{Letters, NameRule};
+
 use crate::text::Text;
 
 const MARK: &str = "fl_";
@@ -51,24 +53,67 @@ fn original(encoded: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// An id of at most `most` characters, for forms that bound them. A longer one is cut and ends with a hash of the whole, so that a call
-/// and its result still have one id.
-pub(crate) fn bounded<'a>(id: &Text<'a>, most: usize) -> Text<'a> {
-    let text = id.decode();
-    if text.chars().count() <= most {
-        return id.clone();
+/// An id that the rule allows. A call and its result still have one id.
+pub(crate) fn fitted_id<'a>(id: &Text<'a>, rule: NameRule) -> Text<'a> {
+    match fitted(&id.decode(), rule) {
+        Cow::Borrowed(_) => id.clone(),
+        Cow::Owned(fitted) => fitted.into(),
     }
-    bounded_text(&text, most).into()
 }
 
-/// A text of at most `most` characters that is the same for the same text, and another for another one.
-pub(crate) fn bounded_text(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
+/// A text of at most `most` characters; a longer one is cut and ends with a hash of the whole.
+pub(crate) fn bounded<'a>(text: &Text<'a>, most: usize) -> Text<'a> {
+    fitted_id(text, NameRule { most, letters: Letters::Any })
+}
+
+/// A name that the rule allows: the same for the same name, and another for another one.
+pub(crate) fn fitted(text: &str, rule: NameRule) -> Cow<'_, str> {
+    if fits(text, rule) {
+        return Cow::Borrowed(text);
     }
-    let hash = format!("-{:016x}", fnv(text.as_bytes()));
-    let head: String = text.chars().take(most.saturating_sub(hash.len())).collect();
-    head + &hash
+    let hash = fnv(text.as_bytes());
+    if rule.letters == Letters::Alphanumeric {
+        return Cow::Owned(alphanumeric(hash, rule.most));
+    }
+    let hash = format!("-{hash:016x}");
+    let head = text.chars().map(|char| if allows(rule.letters, char) { char } else { '_' });
+    let mut out: String = head.take(rule.most.saturating_sub(hash.len())).collect();
+    if rule.letters == Letters::Identifier
+        && !out.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+    {
+        out.replace_range(..out.chars().next().map_or(0, char::len_utf8), "_");
+    }
+    Cow::Owned(out + &hash)
+}
+
+fn fits(text: &str, rule: NameRule) -> bool {
+    let length = text.chars().count();
+    match rule.letters {
+        // The only provider with such ids has one length for all.
+        Letters::Alphanumeric => length == rule.most && text.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        Letters::Identifier if text.starts_with(|first: char| !first.is_ascii_alphabetic() && first != '_') => false,
+        letters => length <= rule.most && text.chars().all(|char| allows(letters, char)),
+    }
+}
+
+fn allows(letters: Letters, char: char) -> bool {
+    match letters {
+        Letters::Any => true,
+        Letters::Alphanumeric => char.is_ascii_alphanumeric(),
+        Letters::Word => char.is_ascii_alphanumeric() || matches!(char, '_' | '-'),
+        Letters::Identifier => char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.' | ':'),
+    }
+}
+
+/// `most` letters and digits of a hash.
+fn alphanumeric(mut hash: u64, most: usize) -> String {
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut digit = || {
+        let at = usize::try_from(hash % 62).unwrap_or_default();
+        hash /= 62;
+        char::from(LETTERS[at])
+    };
+    (0..most).map(|_| digit()).collect()
 }
 
 /// FNV-1a. It tells ids apart and protects nothing.

@@ -25,6 +25,7 @@ use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::step::{read_event, Malformed, Step};
 use crate::substance::Watch;
 use crate::text::Text;
+use crate::tool_names::{name_as_caller, ToolNames};
 use crate::translate::{self, Pair};
 use crate::{anthropic, gemini, openai, responses, Pieces};
 
@@ -52,6 +53,7 @@ struct State {
     created_s: u64,
     /// For an answer whose provider gave it none.
     id: String,
+    tool_names: ToolNames,
     reader: Reader,
     watch: Watch,
     way: PassMode,
@@ -105,6 +107,7 @@ impl Follow {
             Dialect::Anthropic => Reader::Messages(anthropic::stream_in::Reader::default()),
             Dialect::Gemini => Reader::Gemini(gemini::stream_in::Reader::default()),
         };
+        let tool_names = context.tool_names.clone();
         let (created_s, id, framing) = (context.created_s, context.id.clone(), Framing::new(context.is_list));
         let way = match pair.caller {
             caller if caller == pair.provider && caller == Dialect::Gemini && context.is_list => {
@@ -124,6 +127,7 @@ impl Follow {
             caller: pair.caller,
             created_s,
             id,
+            tool_names,
             reader,
             watch: Watch::new(pair.provider),
             way,
@@ -244,14 +248,10 @@ impl State {
         let before = out.len();
         self.watch.read_event(data);
         let mut is_said = Ok(());
-        let (way, id) = (&mut self.way, &self.id);
+        let (way, id, tool_names) = (&mut self.way, &self.id, &self.tool_names);
         let mut emit = |mut event: Event<'_>| {
             let PassMode::Say(encoder) = &mut *way else { return };
-            if let Event::Start { id: own, .. } = &mut event {
-                if own.as_ref().is_none_or(Text::is_empty) {
-                    *own = Some(id.clone().into());
-                }
-            }
+            name_as_caller(&mut event, id, tool_names);
             if is_said.is_ok() {
                 is_said = encoder.write(event, out);
             }

@@ -2,18 +2,21 @@
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind};
-use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
+use fairlead_core::{Dialect, Error, ErrorKind, Letters, ModelFacts, NameRule, Prefill, Retry, StreamingUsage, Usage};
 use std::borrow::Cow;
 
+use crate::accepted::{limit_cache_marks, Destination};
 use crate::answer_context::AnswerContext;
 use crate::arguments::{self, ArgumentsShape};
 use crate::fit::{self, Fit};
-use crate::model::{Answer, Request, Role, Turn};
+use crate::left_out::LeftOut;
+use crate::model::{unsupported, wrong, Answer, Choice, Request, Role, Turn};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
 use crate::openai::usage::service_of;
 use crate::place::Place;
+use crate::tool_names::{self, ToolNames};
 
 use crate::{anthropic, ending, gemini, lenient, openai, responses, substance, Pieces};
 
@@ -77,9 +80,29 @@ pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
     }
 }
 
-/// The body for the provider, which knows the model as `model`. An error names the member that cannot be expressed.
+/// A request as it is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SentRequest {
+    pub pieces: Pieces,
+    /// Members that the destination does not accept and that were left out, by the caller's names.
+    pub left_out: Vec<String>,
+    /// Tools that were sent under other names.
+    pub tool_names: ToolNames,
+}
+
+/// The body for a model of which nothing is known. An error names the member that cannot be expressed.
 pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Result<Pieces, Error> {
-    request_for(pair, body, read, model, &Fit::default())
+    let to = Destination { model, fit: &Fit::default(), facts: &ModelFacts::default() };
+    request_for(pair, body, read, to).map(|sent| sent.pieces)
+}
+
+/// The request as a chat completion that nobody is sent: nothing in it is shortened or renamed.
+pub fn as_chat(caller: Dialect, body: &Bytes, read: &ChatRequest) -> Result<Pieces, Error> {
+    const ANY: NameRule = NameRule { most: usize::MAX, letters: Letters::Any };
+    let facts =
+        ModelFacts { tool_names: Some(ANY), call_ids: Some(ANY), user_most: Some(usize::MAX), ..ModelFacts::default() };
+    let to = Destination { model: &read.model, fit: &Fit::default(), facts: &facts };
+    request_for(Pair { caller, provider: Dialect::Openai }, body, read, to).map(|sent| sent.pieces)
 }
 
 /// The caller's own body for a provider of the same form, around the name by which that one knows the model.
@@ -96,26 +119,80 @@ fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'
     }
 }
 
-/// Writes a request for a model and a server that it must fit.
-pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
-    if pair.caller == pair.provider {
-        let edits = fit::edits(pair.provider, read.is_completion, body, fit);
-        return Ok(request::rewrite_with(body, read, &upstream_name(pair.provider, read, model), edits));
+/// Writes a request for its destination.
+pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<SentRequest, Error> {
+    if pair.caller == pair.provider && !to.fit.is_rewritten {
+        let edits = fit::edits(pair.provider, read.is_completion, body, to);
+        let asks_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
+        let model = upstream_name(pair.provider, read, to.model);
+        let pieces = request::rewrite_with(body, read, &model, edits, asks_usage);
+        return Ok(SentRequest { pieces, ..SentRequest::default() });
     }
-    let cap = fit.cap.map(|cap| cap.to_string());
+    let cap = to.fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
+    let mut left_out = LeftOut::new(to.fit.drops);
     fit::adapt(&mut neutral, body, cap.as_deref());
-    if pair.provider != Dialect::Openai {
-        begin_with_system(&mut neutral);
-    }
-    let size = body.len();
+    make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
+    let tool_names =
+        name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
+    let (size, left) = (body.len(), &mut left_out);
     let written = match pair.provider {
-        Dialect::Openai => openai::request_out::write_for(&neutral, model, size, fit.is_templated),
-        Dialect::OpenaiResponses => responses::request_out::write(&neutral, model, size),
-        Dialect::Anthropic => anthropic::request_out::write(&neutral, model, fit.most, size),
-        Dialect::Gemini => gemini::request_out::write(&neutral, model, size),
+        Dialect::Openai => openai::request_out::write(&neutral, to, size, left),
+        Dialect::OpenaiResponses => responses::request_out::write(&neutral, to, size, left),
+        Dialect::Anthropic => anthropic::request_out::write(&neutral, to, size, left),
+        Dialect::Gemini => gemini::request_out::write(&neutral, to, size, left),
     }?;
-    Ok(Pieces::from_iter([Bytes::from(written)]))
+    Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
+}
+
+/// The names that tools may have. An answer in the caller's own dialect is not read, so no name could be put back.
+fn name_rule(pair: Pair, facts: &ModelFacts) -> Option<NameRule> {
+    let usual = match pair.provider {
+        Dialect::Openai | Dialect::OpenaiResponses => tool_names::OPENAI,
+        Dialect::Anthropic => tool_names::ANTHROPIC,
+        Dialect::Gemini => tool_names::GEMINI,
+    };
+    (pair.caller != pair.provider).then(|| facts.tool_names.unwrap_or(usual))
+}
+
+/// Applies the rules that do not depend on how the dialect writes them.
+fn make_acceptable(
+    request: &mut Request<'_>,
+    provider: Dialect,
+    facts: &ModelFacts,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
+    if provider != Dialect::Openai {
+        begin_with_system(request);
+    }
+    let continues = request.turns.last().is_some_and(|turn| turn.role == Role::Assistant);
+    if continues && facts.prefill == Some(Prefill::Refused) {
+        let rule = "ends with a message of the assistant, which this model does not continue; end with one of the user";
+        return Err(wrong(if request.form == Dialect::Gemini { "contents" } else { "messages" }, rule));
+    }
+    leave_out_hosted_tools(request, left_out)?;
+    if let Some(most) = facts.cache_marks.filter(|_| provider != Dialect::Gemini) {
+        limit_cache_marks(request, most, left_out);
+    }
+    Ok(())
+}
+
+/// Leaves out tools that another provider runs. A choice among tools means nothing where no tool is left.
+fn leave_out_hosted_tools(request: &mut Request<'_>, left_out: &mut LeftOut) -> Result<(), Error> {
+    if request.hosted_tools.is_empty() {
+        return Ok(());
+    }
+    for name in &request.hosted_tools {
+        left_out.hint(name);
+    }
+    if request.tools.is_empty() {
+        if matches!(request.choice, Some(Choice::Any | Choice::One(_))) {
+            return Err(unsupported("tool_choice"));
+        }
+        request.choice = None;
+        request.parallel = None;
+    }
+    Ok(())
 }
 
 /// Makes system messages the user's where nobody else says anything. In chat they are messages like any other and are answered;
@@ -168,6 +245,7 @@ fn read_answer(pair: Pair, body: &[u8], context: &AnswerContext) -> Result<(Opti
     if neutral.id.is_empty() {
         neutral.id = context.id.clone().into();
     }
+    context.tool_names.restore(&mut neutral);
     let written = write_answer(pair.caller, &mut neutral, context).map_err(|_| NoAnswer::Strange)?;
     Ok((Some(Bytes::from(written)), usage.map(|_| neutral.usage)))
 }

@@ -228,6 +228,12 @@ class KeyFields(Wire):
         description="The service tier of its conversations, whatever the request says; `inherit` "
         "leaves it to the request. For providers of OpenAI's and Anthropic's dialects.",
     )
+    inexpressible: Literal["refuse", "drop"] | None = Field(
+        None,
+        description="What happens to its requests that have members which the provider does not accept, where "
+        "leaving them out changes the answer: `refuse` answers 400, `drop` leaves them out and names them in "
+        "`X-Gateway-Left-Out`. The header `X-Gateway-Inexpressible` goes before it; null: as the connection says.",
+    )
     disable_non_public_models: StrictBool = False
     allow_usage_command: StrictBool = False
     usage_limit_enabled: StrictBool = False

@@ -41,6 +41,7 @@ _FIELDS = (
     "ip_allowlist",
     "unpriced_models",
     "tool_service_mode",
+    "inexpressible",
     "allow_usage_command",
 )
 # Fields whose form in the snapshot differs from the stored one.

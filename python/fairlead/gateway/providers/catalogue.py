@@ -17,6 +17,7 @@ where that is not `/models` below the base URL; `lists_models: false`, that they
 patterns with `*`: a model beside them keeps its price and is in no list. Without it, all types are served that the
 gateway has a route for in the dialect. `path` is where the provider has a type's call, from the host's root, where
 that is not the dialect's path below the base URL.
+`facts` says what the provider's models accept (`facts.py`).
 `check_path` names a path that only a valid key may read, where the list of models is public.
 `oauth` says how people sign in there instead of giving a key. `usage` says where the provider tells what
 is used and left of a credential: addresses, and in their answers the places of the figures (JSON Pointer,
@@ -34,6 +35,7 @@ from typing import Annotated, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairlead.gateway.providers.facts import FactSection
 from fairlead.gateway.providers.price import ServiceTier
 
 FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
@@ -256,6 +258,7 @@ class CatalogueProvider(_Entry):
     # Amazon's name of the service, which is part of a signature's scope.
     aws_service: str | None = None
     serves: dict[Mode, Served] | None = None
+    facts: FactSection | None = None
     models: tuple[CatalogueModel, ...]
 
     def is_served(self, model_id: str, mode: str) -> bool:

@@ -84,6 +84,12 @@ class ProviderSpecific(Wire):
         description="Whether the provider gets its reasoning before tool calls back if the caller "
         "leaves it out; null: the known behaviour of the provider.",
     )
+    inexpressible: Literal["refuse", "drop"] | None = Field(
+        None,
+        description="What happens to requests that have members which the provider does not accept, where "
+        "leaving them out changes the answer: `refuse` (as null does) answers 400, `drop` leaves them out. A "
+        "key's `inexpressible` and the header `X-Gateway-Inexpressible` go before it.",
+    )
     region: AddressPart | None = None
     project: AddressPart | None = None
     resource: AddressPart | None = None

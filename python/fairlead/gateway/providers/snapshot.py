@@ -14,6 +14,8 @@ from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
+from fairlead.gateway.providers.facts import FactSection
+from fairlead.gateway.providers.facts import in_snapshot as facts_in_snapshot
 from fairlead.gateway.providers.limits import compile_limits
 from fairlead.gateway.providers.models import known_models, override_model, typed
 from fairlead.gateway.providers.price import in_snapshot
@@ -26,8 +28,8 @@ WANT_REASONING = frozenset({"deepseek", "moonshot", "siliconflow"})
 log = structlog.get_logger("fairlead.gateway")
 
 
-def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
-    """The sections `connections`, `models` and `prices` of the snapshot.
+def compile_connections(con: Database) -> dict[str, Any]:
+    """The sections `connections`, `models`, `prices` and `facts` of the snapshot.
 
     A model is listed once, under its provider's first prefix; it has a price under each prefix. If connections
     of one provider have different data on a model, those of the most preferred connection count.
@@ -65,7 +67,30 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
         "connections": connections,
         "models": [models[name] for name in sorted(models)],
         "prices": [{"model": name, **prices[name]} for name in sorted(prices)],
+        "facts": {
+            name: facts_in_snapshot(_facts(name), _facts)
+            for name in sorted({each["facts"] for each in connections} - {""})
+        },
     }
+
+
+# A node's models are taken for those of the maker of its dialect. The plain form of OpenAI's dialects has no
+# such maker: many servers speak them.
+_MAKERS = {"anthropic-compatible": "anthropic", "gemini-compatible": "gemini"}
+
+
+def _facts_name(provider: Provider) -> str:
+    """The provider in the catalogue whose facts hold for this one; empty where there is none."""
+    if isinstance(provider, CatalogueProvider):
+        return provider.id if provider.facts is not None else ""
+    return _MAKERS.get(provider.type, "")
+
+
+def _facts(name: str) -> FactSection:
+    section = catalogue()[name].facts
+    if section is None:
+        raise ValueError(f"the catalogue has no facts of `{name}`")
+    return section
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +115,9 @@ def _compile(
         name: row.settings.get("max_output_token_override") for name, row in model_settings.items()
     }
     capped = {"output_caps": {name: cap for name, cap in caps.items() if cap is not None}}
-    compiled = _Compiled({**_connection(connection, endpoint), **templated, **capped}, {}, {})
+    facts = {"facts": _facts_name(provider)}
+    record = {**_connection(connection, endpoint), **templated, **capped, **facts}
+    compiled = _Compiled(record, {}, {})
     names = {model["id"] for model in known}
     custom = [
         typed(provider, {"id": name})
@@ -132,6 +159,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "timeouts": endpoint.timeouts,
         "limits": compile_limits(connection),
         "quota_thresholds": connection.quota_window_thresholds or {},
+        "inexpressible": connection.provider_specific.get("inexpressible"),
         "replays_reasoning": _replays_reasoning(connection, endpoint),
         "revision": connection.updated_at_ms,
     }

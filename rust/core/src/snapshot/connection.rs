@@ -1,11 +1,14 @@
 //! Where calls go: connections with their proxies and deadlines, and the models that they serve.
 
+use super::key::Inexpressible;
 use crate::clock::rfc3339;
 use crate::dialect::Dialect;
+use crate::facts::{FactTable, ModelFacts};
 use crate::pace::AccountLimits;
 use crate::session_lease::SessionLease;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Stands for a proxy's id where a level says that calls go through none.
 pub const DIRECT: &str = "direct";
@@ -150,11 +153,25 @@ pub struct Connection {
     /// Percent that are kept back of its quota windows, by their names; goes before what is kept back of every window.
     #[serde(default)]
     pub quota_thresholds: HashMap<String, f32>,
+    /// The choice for members that the provider does not accept, where neither the call nor its key makes one.
+    #[serde(default)]
+    pub inexpressible: Option<Inexpressible>,
+    /// The table of the snapshot that holds the facts of its models; empty where there is none.
+    #[serde(default, rename = "facts")]
+    pub facts_name: String,
+    /// That table.
+    #[serde(skip)]
+    pub facts: Arc<FactTable>,
 }
 
 impl Connection {
     pub fn is_templated(&self, upstream_model: &str) -> bool {
         self.chat_template_all || self.chat_template_models.iter().any(|model| model == upstream_model)
+    }
+
+    /// What the model accepts, by the name that the provider knows.
+    pub fn facts_of(&self, upstream_model: &str) -> &Arc<ModelFacts> {
+        self.facts.of(upstream_model)
     }
 
     pub fn output_cap(&self, upstream_model: &str) -> Option<u64> {

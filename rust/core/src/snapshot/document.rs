@@ -4,6 +4,7 @@ use super::connection::{Connection, Model, ProxyRecord};
 use super::key::{Key, ManagementToken};
 use super::settings::{CacheSettings, CaptureSettings, Settings};
 use crate::context::ContextSettings;
+use crate::facts::FactTables;
 use crate::group::Group;
 use crate::guardrail::Guardrails;
 use crate::ip_filter::IpFilter;
@@ -62,6 +63,8 @@ pub struct Document {
     pub tokens: Vec<ManagementToken>,
     #[serde(default)]
     pub connections: Vec<Connection>,
+    #[serde(default)]
+    pub facts: FactTables,
     #[serde(default)]
     pub account_strategies: AccountStrategies,
     #[serde(default)]

@@ -81,6 +81,9 @@ pub struct Key {
     /// The service tier that its conversations are asked for in, whatever they say.
     #[serde(default)]
     pub tool_service_mode: ServiceMode,
+    /// The choice for members that a provider does not accept; absent: the connection's.
+    #[serde(default)]
+    pub inexpressible: Option<Inexpressible>,
     /// May ask what is left of its limits, by a chat command too.
     #[serde(default)]
     pub allow_usage_command: bool,
@@ -167,6 +170,25 @@ pub enum ServiceMode {
     Default,
     Priority,
     Flex,
+}
+
+/// The choice for members that a provider does not accept, where leaving them out changes the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Inexpressible {
+    /// The request is refused.
+    Refuse,
+    /// The members are left out.
+    Drop,
+}
+
+impl Inexpressible {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Drop => "drop",
+        }
+    }
 }
 
 /// What an access token may do; each scope has what those before it have.

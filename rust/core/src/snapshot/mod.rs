@@ -11,11 +11,14 @@ mod prices;
 mod settings;
 
 pub use connection::{Auth, Connection, Model, PersistedState, ProxyRecord, ProxyScheme, DIRECT};
-pub use key::{CacheDefaultMode, CatalogScope, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope};
+pub use key::{
+    CacheDefaultMode, CatalogScope, Inexpressible, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope,
+};
 pub use settings::{BareModels, CacheSettings, CaptureSettings, Settings, UnpricedModels};
 
 use crate::context::ContextSettings;
 use crate::error::{Error, ErrorKind};
+use crate::facts::FactTable;
 use crate::group::{path_text, GroupTree};
 use crate::guardrail::Guardrails;
 use crate::ip_filter::IpFilter;
@@ -78,6 +81,11 @@ impl Snapshot {
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
         let mut document: Document = serde_json::from_slice(json)?;
         let spellings = use_canonical_names(&mut document);
+        let facts: HashMap<String, Arc<FactTable>> =
+            std::mem::take(&mut document.facts).into_iter().map(|(name, table)| (name, Arc::new(table))).collect();
+        for connection in &mut document.connections {
+            connection.facts = facts.get(&connection.facts_name).cloned().unwrap_or_default();
+        }
         let mut connections: Vec<Arc<Connection>> = document.connections.into_iter().map(Arc::new).collect();
         connections.sort_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
         let by_prefix = by_prefix(&connections);

@@ -3,7 +3,6 @@
 //! `request_in` and `request_out` read and write requests, `family` has what Claude's families take, `schema` closes JSON schemas, `whole` answers in one piece, `stream_in` and `stream_out` events, `usage`
 //! counts of tokens.
 
-mod family;
 pub(crate) mod request_in;
 pub(crate) mod request_out;
 mod schema;

@@ -112,7 +112,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
             "messages" => messages(value, &mut request)?,
             "system" => blocks(value, "system", &mut request.system)?,
             "stream" => request.stream = owned(value, "stream")?,
-            "tools" => request.tools = tools(value)?,
+            "tools" => tools(value, &mut request)?,
             "tool_choice" => choice(value, &mut request)?,
             "max_tokens" => request.max_tokens = Some(count(value, "max_tokens")?),
             "temperature" => request.temperature = Some(number(value, "temperature")?),
@@ -228,25 +228,33 @@ fn choice<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Erro
     Ok(())
 }
 
-fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
+/// Tools that Anthropic runs, each with a date behind its name. An answer is useful without them.
+const HOSTED: &[&str] = &["web_search", "web_fetch", "code_execution", "tool_search_tool"];
+
+fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct TypeIn<'a> {
         #[serde(default)]
         r#type: Option<Cow<'a, str>>,
     }
     let list: Vec<&RawValue> = typed(value, "tools")?;
-    let each = list.into_iter().enumerate().map(|(at, raw)| {
+    for (at, raw) in list.into_iter().enumerate() {
         let path = format!("tools[{at}]");
         // A tool of the provider's own has other members: its type is what is wrong with it.
         let kind: TypeIn<'_> = typed(raw, &path)?;
+        let is_hosted = |name: &&&str| kind.r#type.as_ref().is_some_and(|kind| kind.starts_with(**name));
+        if let Some(name) = HOSTED.iter().find(is_hosted) {
+            request.hosted_tools.push((*name).to_owned());
+            continue;
+        }
         if kind.r#type.is_some_and(|kind| kind != "custom") {
             return Err(unsupported(&format!("{path}.type")));
         }
         let ToolIn { name, description, input_schema, strict, cache_control, .. } = typed(raw, &path)?;
         let cache = cache_control.map(RawValue::get);
-        Ok(Tool { name, description, schema: Some(input_schema.get().into()), strict, cache })
-    });
-    each.collect()
+        request.tools.push(Tool { name, description, schema: Some(input_schema.get().into()), strict, cache });
+    }
+    Ok(())
 }
 
 fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::Error;
+use fairlead_core::{BlankTexts, Error, ForcedTools, Level, ModelFacts, Schemas, Thinking};
 use smallvec::SmallVec;
 
-use super::family::{self, Family, Thinking};
 use super::schema;
+use crate::accepted::{forces_tool, level, sampling, Destination, Sampling};
+use crate::left_out::LeftOut;
 use crate::model::{unsupported, wrong, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
-use crate::portable_id::{is_blank, trimmed_end, written};
+use crate::portable_id::{bounded, is_blank, trimmed_end, written};
 use crate::signature::is_anthropics;
 use crate::text::{Text, Writer};
 
@@ -18,24 +19,28 @@ const DROPPED: &[&str] = &["prediction", "safetySettings", "labels"];
 /// every model of this dialect takes.
 pub const DEFAULT_MAX_TOKENS: u64 = 4096;
 
-/// The body for a provider that knows the model as `model`.
-///
-/// `most` is what an answer of the model may have at most, if that is known.
-pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_hint: usize) -> Result<Vec<u8>, Error> {
+/// The body for the destination.
+pub(crate) fn write(
+    request: &Request<'_>,
+    to: Destination<'_>,
+    size_hint: usize,
+    left_out: &mut LeftOut,
+) -> Result<Vec<u8>, Error> {
+    let Destination { facts, .. } = to;
+    let texts = facts.blank_texts.unwrap_or(BlankTexts::Refused);
     let mut out = Writer::with_capacity(size_hint + 512);
-    out.open(b'{').key("model").str(model).key("max_tokens");
+    out.open(b'{').key("model").str(to.model).key("max_tokens");
     match request.max_tokens {
         Some(most) => out.raw(most),
-        None => out.number(most.unwrap_or(DEFAULT_MAX_TOKENS)),
+        None => out.number(to.fit.most.unwrap_or(DEFAULT_MAX_TOKENS)),
     };
-    system(&mut out, request)?;
-    turns(&mut out, request)?;
+    system(&mut out, request, texts)?;
+    turns(&mut out, request, texts)?;
     if request.stream {
         out.key("stream").raw("true");
     }
-    let family = family::of(model);
-    let thinking = thinking_of(request, family, most);
-    samplers(&mut out, request, family, thinking.is_on())?;
+    let thinking = thinking_of(request, to, left_out);
+    samplers(&mut out, request, facts, thinking.is_on(facts), left_out)?;
     // A sequence of blanks alone is refused here.
     let mut sequences = request.stop.iter().filter(|text| !is_blank(text)).peekable();
     if sequences.peek().is_some() {
@@ -45,35 +50,40 @@ pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_
         }
         out.close(b']');
     }
-    tools(&mut out, request, family)?;
-    effort_and_format(&mut out, request, family, thinking);
+    tools(&mut out, request, facts, left_out)?;
+    effort_and_format(&mut out, request, facts, thinking);
     if let Some(user) = &request.user {
-        out.key("metadata").open(b'{').member("user_id", user).close(b'}');
+        let user = facts.user_most.map_or_else(|| user.clone(), |most| bounded(user, most));
+        out.key("metadata").open(b'{').member("user_id", &user).close(b'}');
     }
-    request.refuse(&[
-        (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
-        (Member::PresencePenalty, request.presence_penalty.is_some()),
-        (Member::Logprobs, request.logprobs.is_some()),
-    ])?;
-    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
-        return Err(unsupported(name));
-    }
+    left_out.hints(request.shared.iter().map(|(name, value)| (&**name, *value)));
+    left_out.members(
+        request,
+        &[
+            (Member::Seed, request.seed.is_some()),
+            (Member::Verbosity, request.verbosity.is_some()),
+            (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
+            (Member::PresencePenalty, request.presence_penalty.is_some()),
+            (Member::Logprobs, request.logprobs.is_some()),
+        ],
+    )?;
+    left_out.extras(request, DROPPED)?;
     Ok(out.close(b'}').take())
 }
 
 /// This dialect knows schemas and no JSON of any kind: that is asked for in words.
 const ANY_JSON: &str = "Answer with one JSON object and nothing else.";
 
-fn system(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+fn system(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(), Error> {
     if !matches!(request.format, Some(Format::Json)) {
-        if request.system.iter().any(|part| !is_left_out(part)) {
+        if request.system.iter().any(|part| !is_left_out(part, texts)) {
             out.key("system");
-            contents(out, &request.system)?;
+            contents(out, &request.system, texts)?;
         }
         return Ok(());
     }
     out.key("system").open(b'[');
-    sent(request.system.iter()).iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache))?;
+    sent(request.system.iter(), texts).iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache, texts))?;
     out.open(b'{').key("type").raw(r#""text""#).key("text").str(ANY_JSON).close(b'}').close(b']');
     Ok(())
 }
@@ -89,77 +99,89 @@ enum ThinkingOut {
 }
 
 impl ThinkingOut {
-    fn is_on(self) -> bool {
-        matches!(self, Self::Adaptive | Self::Budget(_))
+    /// Whether the model reasons.
+    fn is_on(self, facts: &ModelFacts) -> bool {
+        match self {
+            Self::Unsaid => facts.thinks_by_default == Some(true),
+            Self::Off => false,
+            Self::Adaptive | Self::Budget(_) => true,
+        }
     }
 }
 
 /// The least budget that is taken, tokens. A budget must be below `max_tokens`.
 const LEAST_BUDGET: u64 = 1_024;
 
-fn thinking_of(request: &Request<'_>, family: Family, most: Option<u64>) -> ThinkingOut {
+fn thinking_of(request: &Request<'_>, to: Destination<'_>, left_out: &mut LeftOut) -> ThinkingOut {
+    let Destination { facts, .. } = to;
     let Some(effort) = request.reasoning else { return ThinkingOut::Unsaid };
-    // Claude refuses to think where a tool is forced; the tool is what the caller cannot do without.
-    let is_forced = matches!(request.choice, Some(Choice::Any | Choice::One(_))) && !request.tools.is_empty();
-    match (family.thinking, effort) {
+    let thinking = facts.thinking.unwrap_or(Thinking::Adaptive);
+    if thinking == Thinking::Never && effort != Effort::Off {
+        left_out.hint(request.name_of(Member::Reasoning));
+    }
+    // Some models refuse to reason where a tool is forced; the tool is what the caller cannot do without.
+    let is_out = forces_tool(request) && facts.forced_tools == Some(ForcedTools::WithoutThinking);
+    match (thinking, effort) {
         (Thinking::Never | Thinking::Always, _) => ThinkingOut::Unsaid,
         (_, Effort::Off) => ThinkingOut::Off,
-        _ if is_forced && !family.forces_while_thinking => ThinkingOut::Unsaid,
-        (Thinking::Adaptive, _) => ThinkingOut::Adaptive,
-        (Thinking::Budget, effort) => {
-            let limit = request.max_tokens.and_then(|limit| limit.parse().ok());
-            let limit = limit.or(most).unwrap_or(DEFAULT_MAX_TOKENS);
-            let wanted = match effort {
-                Effort::Off | Effort::Minimal | Effort::Low => LEAST_BUDGET,
-                Effort::Medium => 4_096,
-                Effort::High => 16_384,
-                Effort::Most => 32_768,
-            };
-            // Half is left for the answer itself.
-            let budget = wanted.min(limit / 2).max(LEAST_BUDGET);
-            if budget < limit {
-                ThinkingOut::Budget(budget)
-            } else {
-                ThinkingOut::Unsaid
-            }
+        _ if is_out => {
+            left_out.hint(request.name_of(Member::Reasoning));
+            ThinkingOut::Unsaid
         }
+        (Thinking::Budget, effort) => budget_of(request, to, effort),
+        _ => ThinkingOut::Adaptive,
     }
 }
 
-/// Sampling is a hint: what the family refuses is left out.
-fn samplers(out: &mut Writer, request: &Request<'_>, family: Family, is_thinking: bool) -> Result<(), Error> {
+fn budget_of(request: &Request<'_>, to: Destination<'_>, effort: Effort) -> ThinkingOut {
+    let limit = request.max_tokens.and_then(|limit| limit.parse().ok());
+    let limit = limit.or(to.fit.most).unwrap_or(DEFAULT_MAX_TOKENS);
+    let least = to.facts.budget_least.unwrap_or(LEAST_BUDGET);
+    let wanted = match effort {
+        Effort::Off | Effort::Minimal | Effort::Low => least,
+        Effort::Medium => 4_096,
+        Effort::High => 16_384,
+        Effort::Most => 32_768,
+    };
+    // Half is left for the answer itself.
+    let budget = wanted.min(to.facts.budget_most.unwrap_or(u64::MAX)).min(limit / 2).max(least);
+    if budget < limit {
+        ThinkingOut::Budget(budget)
+    } else {
+        ThinkingOut::Unsaid
+    }
+}
+
+fn samplers(
+    out: &mut Writer,
+    request: &Request<'_>,
+    facts: &ModelFacts,
+    is_thinking: bool,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
     if let Some(number) = request.temperature {
         if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
             return Err(wrong(request.name_of(Member::Temperature), "must be at most 1 for this model's provider"));
         }
     }
-    if !family.has_samplers {
-        return Ok(());
-    }
-    // Families with both samplers do not think; a name that is not Claude's keeps what its caller says.
-    let is_bounded = is_thinking && !family.has_both_samplers;
-    if let Some(number) = request.temperature.filter(|_| !is_bounded) {
-        out.key("temperature").raw(number);
-    }
-    let is_alone = family.has_both_samplers || request.temperature.is_none();
-    let is_wide = |number: &&str| !is_bounded || number.parse::<f64>().is_ok_and(|share| share >= 0.95);
-    if let Some(number) = request.top_p.filter(is_wide).filter(|_| is_alone) {
-        out.key("top_p").raw(number);
-    }
-    if let Some(number) = request.top_k.filter(|_| !is_bounded) {
-        out.key("top_k").raw(number);
+    let Sampling { temperature, top_p, top_k } = sampling(request, facts, is_thinking, left_out);
+    for (name, value) in [("temperature", temperature), ("top_p", top_p), ("top_k", top_k)] {
+        if let Some(value) = value {
+            out.key(name).raw(value);
+        }
     }
     Ok(())
 }
 
-fn effort_and_format(out: &mut Writer, request: &Request<'_>, family: Family, thinking: ThinkingOut) {
-    let effort = request.reasoning.filter(|_| family.has_effort).and_then(|effort| match effort {
-        Effort::Off => None,
-        Effort::Minimal | Effort::Low => Some("low"),
-        Effort::Medium => Some("medium"),
-        Effort::Most if family.has_most => Some("max"),
-        Effort::High | Effort::Most => Some("high"),
-    });
+/// The level of effort; without facts, the levels of the newest models.
+fn effort_of(request: &Request<'_>, facts: &ModelFacts) -> Option<&'static str> {
+    const LEVELS: &[Level] = &[Level::Low, Level::Medium, Level::High, Level::Max];
+    let effort = request.reasoning.filter(|effort| *effort != Effort::Off)?;
+    level(facts.efforts.as_deref().unwrap_or(LEVELS), effort).map(Level::name)
+}
+
+fn effort_and_format(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, thinking: ThinkingOut) {
+    let effort = effort_of(request, facts);
     match thinking {
         ThinkingOut::Unsaid => {}
         ThinkingOut::Off => drop(out.key("thinking").raw(r#"{"type":"disabled"}"#)),
@@ -175,7 +197,9 @@ fn effort_and_format(out: &mut Writer, request: &Request<'_>, family: Family, th
         }
     }
     let schema = match &request.format {
-        Some(Format::Schema { schema, .. }) if family.is_claude => Some(Cow::Owned(schema::closed(schema))),
+        Some(Format::Schema { schema, .. }) if facts.schemas == Some(Schemas::Closed) => {
+            Some(Cow::Owned(schema::closed(schema)))
+        }
         Some(Format::Schema { schema, .. }) => Some(Cow::Borrowed(&**schema)),
         _ => None,
     };
@@ -192,7 +216,7 @@ fn effort_and_format(out: &mut Writer, request: &Request<'_>, family: Family, th
     out.close(b'}');
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>, family: Family) -> Result<(), Error> {
+fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
     if !request.tools.is_empty() {
         out.key("tools").open(b'[');
         for tool in &request.tools {
@@ -220,8 +244,8 @@ fn tools(out: &mut Writer, request: &Request<'_>, family: Family) -> Result<(), 
     if request.tools.is_empty() {
         return Ok(());
     }
-    if matches!(choice, "any" | "tool") && !family.forces_tools {
-        return Err(unsupported("tool_choice"));
+    if forces_tool(request) && facts.forced_tools == Some(ForcedTools::Refused) {
+        return left_out.member(request, Member::ToolChoice);
     }
     out.key("tool_choice").open(b'{').key("type").str(choice);
     if let Some(Choice::One(name)) = &request.choice {
@@ -235,13 +259,13 @@ fn tools(out: &mut Writer, request: &Request<'_>, family: Family) -> Result<(), 
 }
 
 /// Turns of one role that follow each other are one message: results of parallel calls must stand together.
-fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+fn turns(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(), Error> {
     out.key("messages").open(b'[');
     let mut runs = request.turns.chunk_by(|one, next| one.role == next.role).peekable();
     while let Some(run) = runs.next() {
         let [first, ..] = run else { continue };
         let role = if first.role == Role::User { "user" } else { "assistant" };
-        let parts = sent(run.iter().flat_map(|turn| &turn.parts));
+        let parts = sent(run.iter().flat_map(|turn| &turn.parts), texts);
         let Some((last, before)) = parts.split_last() else {
             // The provider refuses an empty message; nothing is said by leaving it out.
             continue;
@@ -253,7 +277,7 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
             write_text(out, text, is_prefill);
         } else {
             out.open(b'[');
-            before.iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache))?;
+            before.iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache, texts))?;
             match &last.part.content {
                 Content::Text(text) if is_prefill => {
                     out.open(b'{').key("type").raw(r#""text""#).key("text");
@@ -261,7 +285,7 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
                     cache(out, last.cache);
                     out.close(b'}');
                 }
-                _ => write_cached(out, last.part, last.cache)?,
+                _ => write_cached(out, last.part, last.cache, texts)?,
             }
             out.close(b']');
         }
@@ -278,10 +302,10 @@ struct SentPart<'r, 'a> {
 }
 
 /// The parts that are sent. The mark of one that is left out moves to the part before it, where it means the same prefix.
-fn sent<'r, 'a: 'r>(parts: impl Iterator<Item = &'r Part<'a>>) -> SmallVec<[SentPart<'r, 'a>; 8]> {
+fn sent<'r, 'a: 'r>(parts: impl Iterator<Item = &'r Part<'a>>, texts: BlankTexts) -> SmallVec<[SentPart<'r, 'a>; 8]> {
     let mut sent: SmallVec<[SentPart<'r, 'a>; 8]> = SmallVec::new();
     for part in parts {
-        if !is_left_out(part) {
+        if !is_left_out(part, texts) {
             sent.push(SentPart { part, cache: part.cache });
         } else if let (Some(last), Some(mark)) = (sent.last_mut(), part.cache) {
             last.cache = last.cache.or(Some(mark));
@@ -299,23 +323,23 @@ fn write_text(out: &mut Writer, text: &Text<'_>, trims: bool) {
 }
 
 /// Whether a part is left out, for the provider refuses it and nobody misses it: a blank text, thinking of another's signature.
-fn is_left_out(part: &Part<'_>) -> bool {
+fn is_left_out(part: &Part<'_>, texts: BlankTexts) -> bool {
     match &part.content {
-        Content::Text(text) => is_blank(text),
+        Content::Text(text) => texts == BlankTexts::Refused && is_blank(text),
         Content::Thinking { signature, .. } => !signature.as_ref().is_some_and(is_anthropics),
         _ => false,
     }
 }
 
 /// One text without more is a string, anything else a list.
-fn contents(out: &mut Writer, parts: &[Part<'_>]) -> Result<(), Error> {
-    let sent = sent(parts.iter());
+fn contents(out: &mut Writer, parts: &[Part<'_>], texts: BlankTexts) -> Result<(), Error> {
+    let sent = sent(parts.iter(), texts);
     if let [SentPart { part: Part { content: Content::Text(text), .. }, cache: None }] = sent.as_slice() {
         out.text(text);
         return Ok(());
     }
     out.open(b'[');
-    sent.iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache))?;
+    sent.iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache, texts))?;
     out.close(b']');
     Ok(())
 }
@@ -328,10 +352,10 @@ fn cache(out: &mut Writer, cache: Option<&str>) {
 
 /// A block of a message, of a tool's result or of an answer.
 pub(super) fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
-    write_cached(out, part, part.cache)
+    write_cached(out, part, part.cache, BlankTexts::Refused)
 }
 
-fn write_cached(out: &mut Writer, part: &Part<'_>, mark: Option<&str>) -> Result<(), Error> {
+fn write_cached(out: &mut Writer, part: &Part<'_>, mark: Option<&str>, texts: BlankTexts) -> Result<(), Error> {
     out.open(b'{').key("type");
     match &part.content {
         Content::Text(text) | Content::Refusal(text) => drop(out.raw(r#""text""#).member("text", text)),
@@ -370,7 +394,7 @@ fn write_cached(out: &mut Writer, part: &Part<'_>, mark: Option<&str>) -> Result
         }
         Content::Result { id, parts, is_error } => {
             out.raw(r#""tool_result""#).member("tool_use_id", &written(id)).key("content");
-            contents(out, parts)?;
+            contents(out, parts, texts)?;
             if *is_error {
                 out.key("is_error").raw("true");
             }

@@ -105,6 +105,15 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
     struct ToolIn<'a> {
         #[serde(borrow, default, rename = "functionDeclarations", alias = "function_declarations")]
         declarations: Vec<FunctionIn<'a>>,
+        // Tools that Google runs. An answer is useful without them.
+        #[serde(default, rename = "googleSearch", alias = "google_search")]
+        search: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "googleSearchRetrieval", alias = "google_search_retrieval")]
+        retrieval: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "urlContext", alias = "url_context")]
+        url_context: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "codeExecution", alias = "code_execution")]
+        code_execution: Option<serde::de::IgnoredAny>,
     }
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -128,6 +137,16 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
     let list: Vec<&'a RawValue> = typed(value, "tools")?;
     for (at, raw) in list.into_iter().enumerate() {
         let tool: ToolIn<'a> = typed_at(raw, || format!("tools[{at}]"))?;
+        for (name, is_set) in [
+            ("googleSearch", tool.search.is_some()),
+            ("googleSearchRetrieval", tool.retrieval.is_some()),
+            ("urlContext", tool.url_context.is_some()),
+            ("codeExecution", tool.code_execution.is_some()),
+        ] {
+            if is_set {
+                request.hosted_tools.push(name.to_owned());
+            }
+        }
         for (number, function) in tool.declarations.into_iter().enumerate() {
             if function.behavior.is_some_and(|behavior| behavior != "BLOCKING") {
                 return Err(unsupported(&format!("tools[{at}].functionDeclarations[{number}].behavior")));

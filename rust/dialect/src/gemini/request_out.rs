@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use fairlead_core::Error;
+use fairlead_core::{Error, Level, ModelFacts, NameRule, Thinking};
 
 use super::whole::write_call;
+use crate::accepted::{level, sampling, Destination, Sampling};
+use crate::left_out::LeftOut;
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
 use crate::signature::for_gemini;
 use crate::text::{Text, Writer};
@@ -14,8 +16,14 @@ const DROPPED: &[&str] = &["cache_control", "service_tier", "context_management"
 /// The signature of a call that another provider's model made: this provider refuses one without any.
 pub(crate) const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The body; the model's name decides how thinking is asked for.
-pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
+/// The body for the destination.
+pub(crate) fn write(
+    request: &Request<'_>,
+    to: Destination<'_>,
+    size_hint: usize,
+    left_out: &mut LeftOut,
+) -> Result<Vec<u8>, Error> {
+    let facts = to.facts;
     let mut out = Writer::with_capacity(size_hint + 512);
     out.open(b'{');
     if !request.system.is_empty() {
@@ -26,16 +34,20 @@ pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Res
         }
         out.close(b']').close(b'}');
     }
-    contents(&mut out, request)?;
+    contents(&mut out, request, facts.call_ids)?;
     tools(&mut out, request);
-    generation(&mut out, request, model);
-    request.refuse(&[
-        (Member::Parallel, request.parallel == Some(false) && !request.tools.is_empty()),
-        (Member::Logprobs, request.logprobs.is_some()),
-    ])?;
-    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
-        return Err(unsupported(name));
-    }
+    generation(&mut out, request, facts, left_out)?;
+    left_out.hints(request.shared.iter().map(|(name, value)| (&**name, *value)));
+    left_out.members(
+        request,
+        &[
+            (Member::User, request.user.is_some()),
+            (Member::Verbosity, request.verbosity.is_some()),
+            (Member::Parallel, request.parallel == Some(false) && !request.tools.is_empty()),
+            (Member::Logprobs, request.logprobs.is_some()),
+        ],
+    )?;
+    left_out.extras(request, DROPPED)?;
     Ok(out.close(b'}').take())
 }
 
@@ -69,22 +81,15 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
     out.close(b'}').close(b'}');
 }
 
-fn generation(out: &mut Writer, request: &Request<'_>, model: &str) {
+fn generation(
+    out: &mut Writer,
+    request: &Request<'_>,
+    facts: &ModelFacts,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
     let mut inner = Writer::default();
     inner.open(b'{');
-    for (name, value) in [
-        ("temperature", request.temperature),
-        ("topP", request.top_p),
-        ("topK", request.top_k),
-        ("maxOutputTokens", request.max_tokens),
-        ("seed", request.seed),
-        ("presencePenalty", request.presence_penalty),
-        ("frequencyPenalty", request.frequency_penalty),
-    ] {
-        if let Some(value) = value {
-            inner.key(name).raw(value);
-        }
-    }
+    samplers(&mut inner, request, facts, left_out)?;
     if !request.stop.is_empty() {
         inner.key("stopSequences").open(b'[');
         for text in &request.stop {
@@ -98,34 +103,58 @@ fn generation(out: &mut Writer, request: &Request<'_>, model: &str) {
             inner.key("responseJsonSchema").raw(schema);
         }
     }
-    if let Some(effort) = request.reasoning {
-        thinking(&mut inner, effort, model);
+    match request.reasoning {
+        Some(effort) if facts.thinking != Some(Thinking::Never) => thinking(&mut inner, effort, facts),
+        Some(Effort::Off) | None => {}
+        Some(_) => left_out.hint(request.name_of(Member::Reasoning)),
     }
     let inner = inner.close(b'}').take();
     if inner != b"{}" {
         out.key("generationConfig").spliced(&inner);
     }
+    Ok(())
 }
 
-/// Models of the second generation take a number of tokens, later ones a level.
-fn thinking(out: &mut Writer, effort: Effort, model: &str) {
-    let by_budget = model.contains("gemini-2");
+fn samplers(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
+    // Gemini's samplers do not depend on whether the model reasons.
+    let Sampling { temperature, top_p, top_k } = sampling(request, facts, false, left_out);
+    for (name, value, member) in [
+        ("temperature", temperature, Some(Member::Temperature)),
+        ("topP", top_p, Some(Member::TopP)),
+        ("topK", top_k, Some(Member::TopK)),
+        ("maxOutputTokens", request.max_tokens, None),
+        ("seed", request.seed, Some(Member::Seed)),
+        ("presencePenalty", request.presence_penalty, Some(Member::PresencePenalty)),
+        ("frequencyPenalty", request.frequency_penalty, Some(Member::FrequencyPenalty)),
+    ] {
+        match (value, member) {
+            (Some(_), Some(member)) if facts.refuses(name) => left_out.member(request, member)?,
+            (Some(value), _) => drop(out.key(name).raw(value)),
+            (None, _) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The second generation accepts a number of tokens, later ones a level. A model that cannot be without reasoning gets the least.
+fn thinking(out: &mut Writer, effort: Effort, facts: &ModelFacts) {
+    const LEVELS: &[Level] = &[Level::Minimal, Level::Low, Level::Medium, Level::High];
+    let efforts = facts.efforts.as_deref().unwrap_or(LEVELS);
     out.key("thinkingConfig").open(b'{');
-    if by_budget {
-        out.key("thinkingBudget").number(match effort {
+    if facts.thinking == Some(Thinking::Budget) {
+        let (least, most) = (facts.budget_least.unwrap_or(0), facts.budget_most.unwrap_or(u64::MAX));
+        let wanted: u64 = match effort {
             Effort::Off => 0,
             Effort::Minimal => 512,
             Effort::Low => 1_024,
             Effort::Medium => 8_192,
             Effort::High | Effort::Most => 24_576,
-        });
+        };
+        let is_off = effort == Effort::Off && (facts.efforts.is_none() || efforts.contains(&Level::None));
+        out.key("thinkingBudget").number(if is_off { 0 } else { wanted.max(least).min(most) });
     } else {
-        out.key("thinkingLevel").str(match effort {
-            Effort::Off | Effort::Minimal => "MINIMAL",
-            Effort::Low => "LOW",
-            Effort::Medium => "MEDIUM",
-            Effort::High | Effort::Most => "HIGH",
-        });
+        let level = level(efforts, if effort == Effort::Off { Effort::Minimal } else { effort });
+        out.key("thinkingLevel").str(&level.unwrap_or(Level::Low).name().to_ascii_uppercase());
     }
     if effort != Effort::Off {
         out.key("includeThoughts").raw("true");
@@ -134,9 +163,11 @@ fn thinking(out: &mut Writer, effort: Effort, model: &str) {
 }
 
 /// Turns of one role that follow each other are one content: results of parallel calls must stand together.
-fn contents(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+fn contents(out: &mut Writer, request: &Request<'_>, ids: Option<NameRule>) -> Result<(), Error> {
     // A result goes by the name of its function too.
     let mut names: HashMap<String, &Text<'_>> = HashMap::new();
+    // The second generation refuses ids of calls.
+    let has_ids = ids.is_none_or(|rule| rule.most > 0);
     out.key("contents").open(b'[');
     for run in request.turns.chunk_by(|one, next| one.role == next.role) {
         let [first, ..] = run else { continue };
@@ -156,14 +187,14 @@ fn contents(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
                     let own = signature.take();
                     let own = own.as_deref().and_then(for_gemini);
                     let is_first = !std::mem::replace(&mut has_call, true);
-                    write_call(out, call, own.or(is_first.then_some(UNSIGNED)));
+                    write_call(out, call, has_ids, own.or(is_first.then_some(UNSIGNED)));
                 }
                 Content::Result { id, parts, is_error } => {
                     let name = names.get(&*id.decode()).copied();
                     let name = name.ok_or_else(|| {
                         crate::model::wrong(&part.path, "answers a call that is not in the conversation")
                     })?;
-                    result(out, id, name, parts, *is_error)?;
+                    result(out, Some(id).filter(|_| has_ids), name, parts, *is_error)?;
                 }
                 _ => {
                     let own = signature.take();
@@ -189,8 +220,18 @@ fn is_left_out(part: &Part<'_>) -> bool {
     }
 }
 
-fn result(out: &mut Writer, id: &Text<'_>, name: &Text<'_>, parts: &[Part<'_>], is_error: bool) -> Result<(), Error> {
-    out.open(b'{').key("functionResponse").open(b'{').member("id", id).member("name", name);
+fn result(
+    out: &mut Writer,
+    id: Option<&Text<'_>>,
+    name: &Text<'_>,
+    parts: &[Part<'_>],
+    is_error: bool,
+) -> Result<(), Error> {
+    out.open(b'{').key("functionResponse").open(b'{');
+    if let Some(id) = id {
+        out.member("id", id);
+    }
+    out.member("name", name);
     out.key("response").open(b'{').key(if is_error { "error" } else { "output" });
     let texts: Vec<&Text<'_>> = parts
         .iter()

@@ -170,6 +170,6 @@ impl Encoder {
     fn tell_call(&mut self, call: Option<Call<'_>>, out: &mut Vec<u8>) {
         let Some(call) = call else { return };
         let signature = self.signature.take();
-        self.chunk(out, |part| write_call(part, &call, signature.as_deref()));
+        self.chunk(out, |part| write_call(part, &call, true, signature.as_deref()));
     }
 }

@@ -107,7 +107,7 @@ pub(crate) fn write(answer: &Answer<'_>) -> Result<Vec<u8>, Error> {
             Content::Text(text) | Content::Refusal(text) => {
                 write_text(&mut out, text, signature.take().as_deref());
             }
-            Content::Call(call) => write_call(&mut out, call, signature.take().as_deref()),
+            Content::Call(call) => write_call(&mut out, call, true, signature.take().as_deref()),
             _ => return Err(wrong(&part.path, "is nothing that an answer of this form holds")),
         }
     }
@@ -130,9 +130,12 @@ pub(super) fn write_text(out: &mut Writer, text: &Text<'_>, signature: Option<&s
     out.close(b'}');
 }
 
-pub(super) fn write_call(out: &mut Writer, call: &Call<'_>, signature: Option<&str>) {
-    out.open(b'{').key("functionCall").open(b'{').member("id", &call.id).member("name", &call.name);
-    out.key("args").raw(&call.arguments).close(b'}');
+pub(super) fn write_call(out: &mut Writer, call: &Call<'_>, has_id: bool, signature: Option<&str>) {
+    out.open(b'{').key("functionCall").open(b'{');
+    if has_id {
+        out.member("id", &call.id);
+    }
+    out.member("name", &call.name).key("args").raw(&call.arguments).close(b'}');
     if let Some(signature) = signature {
         out.key("thoughtSignature").str(signature);
     }

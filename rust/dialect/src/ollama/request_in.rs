@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use fairlead_core::{json, Error};
+use fairlead_core::{json, Error, ModelFacts};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::image;
 use super::{AnswerForm, OllamaCall};
+use crate::accepted::Destination;
 use crate::call_ids::CallIds;
+use crate::fit::Fit;
+use crate::left_out::LeftOut;
 use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Content, Effort, Format, Members, Part, Request,
     Role, Turn,
@@ -225,7 +228,9 @@ impl<'a> Body<'a> {
         let is_silent = request.turns.is_empty() && (call == OllamaCall::Generate || request.system.is_empty());
         let load = is_silent.then_some(Load { unloads: self.unloads });
         let bare = model.strip_suffix(":latest").filter(|bare| !is_listed(&model) && is_listed(bare));
-        let chat = request_out::write_for(&request, bare.unwrap_or(&model), size, false)?;
+        // The provider is chosen later.
+        let to = Destination { model: bare.unwrap_or(&model), fit: &Fit::default(), facts: &ModelFacts::default() };
+        let chat = request_out::write(&request, to, size, &mut LeftOut::default())?;
         let form = AnswerForm { call, model, tells_thinking: self.think != Some(false) };
         Ok(OllamaRequest { chat: Bytes::from(chat), form, stream: request.stream, load })
     }

@@ -116,8 +116,8 @@ impl Listener {
     }
 }
 
-/// The request with what `find` knows of each message that calls tools and says nothing of its thoughts; `None` where it goes
-/// as it is. `find` is given the ids of a message's calls.
+/// The request with reasoning in each message that calls tools and has none: what `find` knows, or an empty text, which such providers
+/// accept where they refuse an absent member. `None` where the request is sent as it is. `find` gets the ids of a message's calls.
 pub fn attach(body: &Pieces, mut find: impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>) -> Option<Bytes> {
     if !body.iter().any(|piece| memchr::memmem::find(piece, b"tool_calls").is_some()) {
         return None;
@@ -173,8 +173,14 @@ fn missing(
         return None;
     }
     let ids: Vec<&str> = calls.iter().filter_map(|call| call.id.as_deref()).collect();
-    let text = if ids.is_empty() { None } else { find(&ids) }?;
-    let text = serde_json::to_string(&*text).ok()?;
+    if ids.is_empty() {
+        return None;
+    }
+    let text = match find(&ids) {
+        Some(text) => serde_json::to_string(&*text).ok()?,
+        None if reasoning == Some("\"\"") => return None,
+        None => "\"\"".to_owned(),
+    };
     if let Some(reasoning) = reasoning {
         let start = place(reasoning)?;
         return Some((start, start + reasoning.len(), text));
@@ -252,18 +258,17 @@ mod tests {
         ]});
         let body = attach(&pieces(&body), known).expect("changed");
         let body: Value = serde_json::from_slice(&body).expect("JSON");
-        let mut wanted = body.clone();
-        for at in [1, 3] {
-            wanted["messages"][at]["reasoning_content"] = json!("so \"it\" is\n\u{e9}");
-        }
-        assert_eq!(body, wanted);
+        let reasoning: Vec<&Value> = (1..7).map(|at| &body["messages"][at]["reasoning_content"]).collect();
+        let known = json!("so \"it\" is\n\u{e9}");
+        let nothing = Value::Null;
+        assert_eq!(reasoning, [&known, &nothing, &known, &json!("own"), &json!(""), &nothing]);
     }
 
     #[test]
     fn a_request_of_which_nothing_is_missing_goes_as_it_is() {
         for body in [
             json!({"messages": [{"role": "user", "content": "hi"}]}),
-            json!({"messages": [{"role": "assistant", "tool_calls": [{"id": "call_2"}]}]}),
+            json!({"messages": [{"role": "assistant", "reasoning_content": "", "tool_calls": [{"id": "call_2"}]}]}),
             json!({"messages": [{"role": "assistant", "tool_calls": []}]}),
             json!({"messages": [{"role": "user", "tool_calls": [{"id": "call_1"}]}]}),
             json!({"messages": "tool_calls"}),

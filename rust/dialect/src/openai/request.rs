@@ -242,16 +242,22 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
 
 /// The body for upstream: slices of `body` around the few bytes that change.
 pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pieces {
-    rewrite_with(body, request, upstream_model, Edits::new())
+    rewrite_with(body, request, upstream_model, Edits::new(), true)
 }
 
-/// Rewrites a body in which other spans change too; no two overlap.
-pub(crate) fn rewrite_with(body: &Bytes, request: &ChatRequest, upstream_model: &str, mut edits: Edits) -> Pieces {
+/// Rewrites a body in which other spans change too; no two overlap. `asks_usage`: the provider reports usage in streams on request.
+pub(crate) fn rewrite_with(
+    body: &Bytes,
+    request: &ChatRequest,
+    upstream_model: &str,
+    mut edits: Edits,
+    asks_usage: bool,
+) -> Pieces {
     if !request.model_span.is_empty() {
         let model = Bytes::from(serde_json::Value::from(upstream_model).to_string());
         edits.push((request.model_span.clone(), model));
     }
-    if let Some(splice) = &request.ask_usage {
+    if let Some(splice) = request.ask_usage.as_ref().filter(|_| asks_usage) {
         edits.push((splice.span.clone(), Bytes::from_static(splice.text.as_bytes())));
     }
     if edits.is_empty() {

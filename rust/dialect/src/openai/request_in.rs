@@ -12,6 +12,7 @@ use crate::model::{
 };
 use crate::openai::members::{arguments, count, effort, number, read_shared, tool_choice, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
+use crate::openai::thought_in::{reasoning_details, thinking_blocks};
 use crate::text::Text;
 
 #[derive(Deserialize)]
@@ -53,22 +54,18 @@ struct FileIn<'a> {
     file_id: Option<Text<'a>>,
 }
 
+/// A call of an earlier answer. Members that nobody knows (`index`, `extra_content`) are passed over.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct CallIn<'a> {
     #[serde(borrow)]
     id: Text<'a>,
     #[serde(default)]
     r#type: Option<Cow<'a, str>>,
-    /// Streams number their calls, and clients send them back with it.
-    #[serde(default, rename = "index")]
-    _index: Option<serde::de::IgnoredAny>,
     #[serde(borrow)]
     function: FunctionIn<'a>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct FunctionIn<'a> {
     #[serde(borrow)]
     name: Text<'a>,
@@ -97,16 +94,6 @@ struct ToolFunction<'a> {
     parameters: Option<&'a RawValue>,
     #[serde(default)]
     strict: Option<bool>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct ThinkingBlock<'a> {
-    #[serde(borrow, default)]
-    pub(super) thinking: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    pub(super) signature: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    pub(super) data: Option<Text<'a>>,
 }
 
 /// Reads a body that was scanned before, in one pass: messages are what a long request has most of, so they are taken as
@@ -358,6 +345,8 @@ struct Message<'a> {
     calls: Vec<Part<'a>>,
     call_id: Option<Text<'a>>,
     cache: Option<&'a str>,
+    /// The place of a member that nobody knows. An assistant's message is an earlier answer, which has many.
+    unknown: Option<String>,
 }
 
 fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut Message<'a>) -> Result<(), Error> {
@@ -373,14 +362,23 @@ fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut 
         "reasoning_content" | "reasoning" => message.reasoning = Some(typed(value, &field())?),
         "thinking_blocks" => message.thinking = thinking_blocks(value, &field())?,
         "cache_control" => message.cache = Some(value.get()),
+        "reasoning_details" => {
+            // Some makers tell the same reasoning in two members, and signatures only here.
+            if let Ok(mut details) = reasoning_details(value, &field()) {
+                message.thinking.append(&mut details);
+            }
+        }
         _ if is_neutral(value.get()) => {}
-        _ => return Err(unsupported(&field())),
+        _ => message.unknown = Some(field()),
     }
     Ok(())
 }
 
 fn turn<'a>(message: Message<'a>, at: usize, request: &mut Request<'a>) -> Result<(), Error> {
-    let Message { role, mut parts, mut thinking, reasoning, mut calls, call_id, cache } = message;
+    let Message { role, mut parts, mut thinking, reasoning, mut calls, call_id, cache, unknown } = message;
+    if let Some(unknown) = unknown.filter(|_| role != "\"assistant\"") {
+        return Err(unsupported(&unknown));
+    }
     let path = || format!("messages[{at}]");
     if let (true, Some(text)) = (thinking.is_empty(), reasoning) {
         thinking.push(Part::new(path(), Content::Thinking { text, signature: None }));
@@ -454,14 +452,4 @@ fn tool_calls<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Erro
         Ok(Part::new(path, Content::Call(Call { id: call.id, name: call.function.name, arguments })))
     });
     each.collect()
-}
-
-/// `thinking_blocks`, as several gateways carry signed thinking through the chat form.
-pub(super) fn thinking_blocks<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Error> {
-    let list: Vec<ThinkingBlock<'a>> = typed(value, path)?;
-    let part = |block: ThinkingBlock<'a>| match block.data {
-        Some(data) => Content::Redacted(data),
-        None => Content::Thinking { text: block.thinking.unwrap_or_else(|| "".into()), signature: block.signature },
-    };
-    Ok(list.into_iter().map(|block| Part::new(path, part(block))).collect())
 }

@@ -1,118 +1,100 @@
 //! The model, written as a chat completion request.
 
-use fairlead_core::Error;
+use fairlead_core::{Error, Letters, NameRule, Prefill};
 
+use super::members_out::{self, schema_in_words};
+use super::reasoning_out::Reasoning;
 use super::strict::is_strict;
+use crate::accepted::Destination;
 use crate::fit::template_words;
-use crate::model::{unsupported, Call, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
-use crate::portable_id::bounded;
+use crate::left_out::LeftOut;
+use crate::model::{unsupported, Call, Content, Effort, Part, Request, Role, Source, Turn};
+use crate::portable_id::fitted_id;
 use crate::text::{Text, Writer};
 
 /// Characters of `user` that OpenAI takes; others take more.
 pub(crate) const USER_MOST: usize = 64;
-/// Characters of a call's id that OpenAI and Azure take in chat.
-const CALL_ID_MOST: usize = 40;
+/// Ids of calls as OpenAI and Azure take them in chat.
+const CALL_IDS: NameRule = NameRule { most: 40, letters: Letters::Any };
 
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
 const DROPPED: &[&str] =
     &["cache_control", "service_tier", "context_management", "diagnostics", "safetySettings", "labels"];
+/// Members that may be left out for a server that switches reasoning in its chat template, whose member is written already.
+const DROPPED_WITH_TEMPLATE: &[&str] = &[
+    "cache_control",
+    "service_tier",
+    "context_management",
+    "diagnostics",
+    "safetySettings",
+    "labels",
+    "chat_template_kwargs",
+];
 
-/// The body for a provider that knows the model as `model`. `is_templated`: its server switches thinking in the chat
-/// template.
-pub(crate) fn write_for(
+/// The body for the destination.
+pub(crate) fn write(
     request: &Request<'_>,
-    model: &str,
+    to: Destination<'_>,
     size_hint: usize,
-    is_templated: bool,
+    left_out: &mut LeftOut,
 ) -> Result<Vec<u8>, Error> {
+    let Destination { model, facts, .. } = to;
+    let is_templated = to.fit.is_templated;
+    let reasoning = Reasoning::of(request, facts, left_out)?;
     let mut out = Writer::with_capacity(size_hint + 512);
     out.open(b'{').key("model").str(model);
-    messages(&mut out, request)?;
-    if request.stream {
-        out.key("stream").raw("true").key("stream_options").raw(r#"{"include_usage":true}"#);
-    }
-    if let Some(most) = request.max_tokens {
-        out.key("max_completion_tokens").raw(most);
-    }
-    for (name, number) in [("temperature", request.temperature), ("top_p", request.top_p)] {
-        if let Some(number) = number {
-            out.key(name).raw(number);
-        }
-    }
-    if !request.stop.is_empty() {
-        out.key("stop").open(b'[');
-        for text in &request.stop {
-            out.text(text);
-        }
-        out.close(b']');
-    }
-    tools(&mut out, request);
-    response_format(&mut out, request);
-    sampling(&mut out, request);
-    if let Some(effort) = request.reasoning.and_then(effort) {
-        out.key("reasoning_effort").str(effort);
-    }
+    messages(&mut out, request, to)?;
+    members_out::opening(&mut out, request, facts, reasoning.is_on, left_out)?;
+    members_out::tools(&mut out, request, facts, left_out)?;
+    members_out::response_format(&mut out, request, facts);
+    members_out::hints(&mut out, request, facts, left_out)?;
+    reasoning.write(&mut out);
     if let Some(words) = template_words(request).filter(|_| is_templated) {
         out.key("chat_template_kwargs").raw(words);
     }
-    if let Some(user) = &request.user {
-        out.member("user", &bounded(user, USER_MOST));
-    }
-    for (name, value) in &request.shared {
-        out.key(name).raw(value);
-    }
-    request.refuse(&[(Member::TopK, request.top_k.is_some())])?;
-    let is_said = |name: &str| DROPPED.contains(&name) || (is_templated && name == "chat_template_kwargs");
-    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !is_said(name)) {
-        return Err(unsupported(name));
-    }
+    members_out::user(&mut out, request, facts, left_out);
+    members_out::shared(&mut out, request, facts, left_out);
+    left_out.extras(request, if is_templated { DROPPED_WITH_TEMPLATE } else { DROPPED })?;
     Ok(out.close(b'}').take())
 }
 
-fn messages(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+fn messages(out: &mut Writer, request: &Request<'_>, to: Destination<'_>) -> Result<(), Error> {
+    let facts = to.facts;
+    let rules = MessageRules::of(to);
     out.key("messages").open(b'[');
-    if !request.system.is_empty() {
+    let schema = schema_in_words(request, facts).map(|words| Part::text(words.into()));
+    if !request.system.is_empty() || schema.is_some() {
         out.open(b'{').key("role").raw(r#""system""#).key("content");
-        contents(out, request.system.iter())?;
+        contents(out, request.system.iter().chain(&schema), rules)?;
         out.close(b'}');
     }
-    for turn in &request.turns {
+    let last = request.turns.len().saturating_sub(1);
+    for (at, turn) in request.turns.iter().enumerate() {
         match turn.role {
-            Role::User => user(out, turn)?,
-            Role::Assistant => assistant(out, turn)?,
+            Role::User => user(out, turn, rules)?,
+            Role::Assistant => assistant(out, turn, rules, at == last && facts.prefill == Some(Prefill::Prefix))?,
         }
     }
     out.close(b']');
     Ok(())
 }
 
-fn response_format(out: &mut Writer, request: &Request<'_>) {
-    match &request.format {
-        None => {}
-        Some(Format::Json) => drop(out.key("response_format").raw(r#"{"type":"json_object"}"#)),
-        Some(Format::Schema { schema, name, description, strict }) => {
-            out.key("response_format").open(b'{').key("type").raw(r#""json_schema""#).key("json_schema").open(b'{');
-            write_schema(out, schema, name.as_ref(), description.as_ref(), *strict);
-            out.close(b'}').close(b'}');
-        }
-    }
+/// What the messages of a request may hold.
+#[derive(Debug, Clone, Copy)]
+struct MessageRules {
+    ids: NameRule,
+    /// Parts carry marks of the prompt cache.
+    has_marks: bool,
+    /// A message that calls tools has the reasoning before them.
+    has_reasoning: bool,
 }
 
-fn sampling(out: &mut Writer, request: &Request<'_>) {
-    for (name, value) in [
-        ("seed", request.seed),
-        ("frequency_penalty", request.frequency_penalty),
-        ("presence_penalty", request.presence_penalty),
-        ("verbosity", request.verbosity),
-    ] {
-        if let Some(value) = value {
-            out.key(name).raw(value);
-        }
-    }
-    if let Some(others) = request.logprobs {
-        out.key("logprobs").raw("true");
-        if others != "0" {
-            out.key("top_logprobs").raw(others);
+impl MessageRules {
+    fn of(to: Destination<'_>) -> Self {
+        Self {
+            ids: to.facts.call_ids.unwrap_or(CALL_IDS),
+            has_marks: to.facts.cache_marks.is_some_and(|most| most > 0),
+            has_reasoning: to.fit.replays_reasoning,
         }
     }
 }
@@ -148,47 +130,14 @@ pub(crate) fn effort(effort: Effort) -> Option<&'static str> {
     })
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>) {
-    if !request.tools.is_empty() {
-        out.key("tools").open(b'[');
-        for tool in &request.tools {
-            out.open(b'{').key("type").raw(r#""function""#).key("function").open(b'{').member("name", &tool.name);
-            if let Some(description) = &tool.description {
-                out.member("description", description);
-            }
-            if let Some(schema) = &tool.schema {
-                out.key("parameters").raw(schema);
-            }
-            if let Some(strict) = tool.strict {
-                out.key("strict").raw(if strict { "true" } else { "false" });
-            }
-            out.close(b'}').close(b'}');
-        }
-        out.close(b']');
-    }
-    match &request.choice {
-        None => {}
-        Some(Choice::Auto) => drop(out.key("tool_choice").raw(r#""auto""#)),
-        Some(Choice::Any) => drop(out.key("tool_choice").raw(r#""required""#)),
-        Some(Choice::Never) => drop(out.key("tool_choice").raw(r#""none""#)),
-        Some(Choice::One(name)) => {
-            out.key("tool_choice").open(b'{').key("type").raw(r#""function""#).key("function").open(b'{');
-            out.member("name", name).close(b'}').close(b'}');
-        }
-    }
-    if let Some(parallel) = request.parallel {
-        out.key("parallel_tool_calls").raw(if parallel { "true" } else { "false" });
-    }
-}
-
 /// Results of tools are messages of their own and come first; what the user says beside them follows.
-fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
+fn user(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules) -> Result<(), Error> {
     // A tool message takes text alone, so what else a result holds follows as the user's.
     let mut shown: Vec<(&Text<'_>, &Part<'_>)> = Vec::new();
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
-        out.open(b'{').key("role").raw(r#""tool""#).member("tool_call_id", &bounded(id, CALL_ID_MOST)).key("content");
-        result(out, parts, *is_error)?;
+        out.open(b'{').key("role").raw(r#""tool""#).member("tool_call_id", &fitted_id(id, rules.ids)).key("content");
+        result(out, parts, *is_error, rules)?;
         out.close(b'}');
         shown.extend(parts.iter().filter(|part| !is_text(part)).map(|part| (id, part)));
     }
@@ -198,7 +147,7 @@ fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     }
     out.open(b'{').key("role").raw(r#""user""#).key("content");
     if shown.is_empty() {
-        contents(out, own_parts())?;
+        contents(out, own_parts(), rules)?;
         out.close(b'}');
         return Ok(());
     }
@@ -206,9 +155,9 @@ fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     for (id, part) in shown {
         out.open(b'{').key("type").raw(r#""text""#).key("text");
         out.joined(&["Part of the result of tool call ", &id.decode(), ":"]).close(b'}');
-        write_part(out, part)?;
+        write_part(out, part, rules)?;
     }
-    own_parts().try_for_each(|part| write_part(out, part))?;
+    own_parts().try_for_each(|part| write_part(out, part, rules))?;
     out.close(b']').close(b'}');
     Ok(())
 }
@@ -217,7 +166,7 @@ fn is_text(part: &Part<'_>) -> bool {
     matches!(part.content, Content::Text(_) | Content::Note { .. })
 }
 
-fn result(out: &mut Writer, parts: &[Part<'_>], is_error: bool) -> Result<(), Error> {
+fn result(out: &mut Writer, parts: &[Part<'_>], is_error: bool, rules: MessageRules) -> Result<(), Error> {
     let mark = if is_error { "Error: " } else { "" };
     let mut texts = parts.iter().filter(|part| is_text(part));
     match (texts.next(), texts.next()) {
@@ -231,14 +180,14 @@ fn result(out: &mut Writer, parts: &[Part<'_>], is_error: bool) -> Result<(), Er
             if is_error {
                 out.open(b'{').key("type").raw(r#""text""#).key("text").str(mark).close(b'}');
             }
-            parts.iter().filter(|part| is_text(part)).try_for_each(|part| write_part(out, part))?;
+            parts.iter().filter(|part| is_text(part)).try_for_each(|part| write_part(out, part, rules))?;
             out.close(b']');
         }
     }
     Ok(())
 }
 
-fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
+fn assistant(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules, is_prefix: bool) -> Result<(), Error> {
     out.open(b'{').key("role").raw(r#""assistant""#);
     let of_text = |part: &&Part<'_>| matches!(part.content, Content::Text(_) | Content::Refusal(_));
     let calls = || {
@@ -247,7 +196,7 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
             _ => None,
         })
     };
-    // Thinking of earlier turns is nothing that this dialect takes back.
+    // Most providers of this dialect do not accept the reasoning of earlier turns.
     let can_be_written = |part: &&Part<'_>| {
         of_text(part) || matches!(part.content, Content::Call(_) | Content::Thinking { .. } | Content::Redacted(_))
     };
@@ -256,19 +205,34 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     }
     if turn.parts.iter().any(|part| of_text(&part)) {
         out.key("content");
-        contents(out, turn.parts.iter().filter(of_text))?;
+        contents(out, turn.parts.iter().filter(of_text), rules)?;
     } else if calls().next().is_some() {
         out.key("content").raw("null");
     } else {
         out.key("content").raw(r#""""#);
     }
-    write_calls(out, calls(), CALL_ID_MOST);
+    if rules.has_reasoning && calls().next().is_some() {
+        out.key("reasoning_content").str(&reasoning_of(turn));
+    }
+    write_calls(out, calls(), rules.ids);
+    if is_prefix && calls().next().is_none() {
+        out.key("prefix").raw("true");
+    }
     out.close(b'}');
     Ok(())
 }
 
-/// The `tool_calls` member, if there are any; ids have at most `most` characters.
-pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a Call<'a>>, most: usize) {
+/// The reasoning that the caller sent; empty where it sent none, which such providers accept.
+fn reasoning_of(turn: &Turn<'_>) -> String {
+    let texts = turn.parts.iter().filter_map(|part| match &part.content {
+        Content::Thinking { text, .. } => Some(text.decode()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The `tool_calls` member, if there are any, with ids that the rule allows.
+pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a Call<'a>>, ids: NameRule) {
     let mut calls = calls.peekable();
     if calls.peek().is_none() {
         return;
@@ -276,7 +240,7 @@ pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a 
     out.key("tool_calls").open(b'[');
     for call in calls {
         out.open(b'{')
-            .member("id", &bounded(&call.id, most))
+            .member("id", &fitted_id(&call.id, ids))
             .key("type")
             .raw(r#""function""#)
             .key("function")
@@ -287,24 +251,25 @@ pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a 
 }
 
 /// One text is a string, anything else a list.
-fn contents<'a>(out: &mut Writer, parts: impl Iterator<Item = &'a Part<'a>>) -> Result<(), Error> {
+fn contents<'a>(out: &mut Writer, parts: impl Iterator<Item = &'a Part<'a>>, rules: MessageRules) -> Result<(), Error> {
     let mut parts = parts.peekable();
     let Some(first) = parts.next() else {
         out.raw(r#""""#);
         return Ok(());
     };
-    if let (Content::Text(text), None) = (&first.content, parts.peek()) {
+    let is_marked = rules.has_marks && first.cache.is_some();
+    if let (Content::Text(text), None, false) = (&first.content, parts.peek(), is_marked) {
         out.text(text);
         return Ok(());
     }
     out.open(b'[');
-    write_part(out, first)?;
-    parts.try_for_each(|part| write_part(out, part))?;
+    write_part(out, first, rules)?;
+    parts.try_for_each(|part| write_part(out, part, rules))?;
     out.close(b']');
     Ok(())
 }
 
-fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
+fn write_part(out: &mut Writer, part: &Part<'_>, rules: MessageRules) -> Result<(), Error> {
     let kind = |out: &mut Writer, name: &str| {
         out.open(b'{').key("type").str(name);
     };
@@ -348,6 +313,9 @@ fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
             out.joined(&["data:", media_type, ";base64,", data]).close(b'}');
         }
         _ => return Err(unsupported(&part.path)),
+    }
+    if let Some(mark) = part.cache.filter(|_| rules.has_marks) {
+        out.key("cache_control").raw(mark);
     }
     out.close(b'}');
     Ok(())

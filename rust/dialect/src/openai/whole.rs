@@ -7,8 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message::{CallIn, ContentIn, First};
-use super::request_in::thinking_blocks;
 use super::request_out::write_calls;
+use super::thought_in::thinking_blocks;
+use fairlead_core::{Letters, NameRule};
+
+/// A caller gets ids as they are.
+const ANY_IDS: NameRule = NameRule { most: usize::MAX, letters: Letters::Any };
 use super::usage;
 use crate::call_ids::CallIds;
 use crate::ending::{self, Ending};
@@ -165,7 +169,7 @@ pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
             Content::Call(call) => Some(call),
             _ => None,
         }),
-        usize::MAX,
+        ANY_IDS,
     );
     out.close(b'}').key("logprobs");
     match answer.logprobs {

@@ -15,8 +15,8 @@ use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape}
 use crate::signature::{from_responses_caller, CallerReasoning};
 use crate::text::{Text, Writer};
 
+/// An item. Members that nobody knows are those of an earlier answer, and are passed over.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ItemIn<'a> {
     #[serde(default)]
     r#type: Option<Cow<'a, str>>,
@@ -38,11 +38,6 @@ struct ItemIn<'a> {
     summary: Option<Vec<SummaryIn<'a>>>,
     #[serde(borrow, default)]
     encrypted_content: Option<Text<'a>>,
-    /// How the item stood when it was told, and which part of an answer it was: nothing that is asked.
-    #[serde(default, rename = "status")]
-    _status: Option<serde::de::IgnoredAny>,
-    #[serde(default, rename = "phase")]
-    _phase: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -115,7 +110,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
             "input" => input(value, &mut request)?,
             // Before all else that the model is told.
             "instructions" => request.system.insert(0, Part::text(typed(value, "instructions")?)),
-            "tools" => request.tools = tools(value)?,
+            "tools" => tools(value, &mut request)?,
             "tool_choice" => request.choice = Some(tool_choice(value, chosen_function)?),
             "max_output_tokens" => request.max_tokens = Some(count(value, "max_output_tokens")?),
             "top_logprobs" if !is_neutral(raw) => others = Some(number(value, "top_logprobs")?),
@@ -202,23 +197,42 @@ fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
     }
 }
 
-fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
+/// Tools that OpenAI runs, or that stand for things of its own. An answer is useful without them.
+const HOSTED: &[&str] =
+    &["web_search", "image_generation", "code_interpreter", "file_search", "tool_search", "local_shell"];
+/// Items that such tools leave in the conversation, and that no other provider reads.
+const HOSTED_ITEMS: &[&str] = &[
+    "web_search_call",
+    "image_generation_call",
+    "code_interpreter_call",
+    "file_search_call",
+    "tool_search_call",
+    "tool_search_output",
+];
+
+fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct TypeIn<'a> {
         r#type: Cow<'a, str>,
     }
     let list: Vec<&RawValue> = typed(value, "tools")?;
-    let each = list.into_iter().enumerate().map(|(at, raw)| {
+    for (at, raw) in list.into_iter().enumerate() {
         let path = format!("tools[{at}]");
         // A tool of the provider's own has other members: its type is what is wrong with it.
-        if typed::<TypeIn<'_>>(raw, &path)?.r#type != "function" {
+        let kind = typed::<TypeIn<'_>>(raw, &path)?.r#type;
+        // `web_search_preview_2025_03_11` and the like are versions.
+        if let Some(name) = HOSTED.iter().find(|name| kind.starts_with(**name)) {
+            request.hosted_tools.push((*name).to_owned());
+            continue;
+        }
+        if kind != "function" {
             return Err(unsupported(&format!("{path}.type")));
         }
         let ToolIn { name, description, parameters, strict, cache_control, .. } = typed(raw, &path)?;
         let schema = parameters.map(|schema| schema.get().into());
-        Ok(Tool { name, description, schema, strict, cache: cache_control.map(RawValue::get) })
-    });
-    each.collect()
+        request.tools.push(Tool { name, description, schema, strict, cache: cache_control.map(RawValue::get) });
+    }
+    Ok(())
 }
 
 fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
@@ -256,6 +270,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
                     push_assistant_part(request, Part::new(path(), content));
                 }
             }
+            kind if HOSTED_ITEMS.contains(&kind) => {}
             _ => return Err(unsupported(&format!("{}.type", path()))),
         }
     }

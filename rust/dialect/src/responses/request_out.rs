@@ -1,10 +1,13 @@
 //! The model, written as a responses request.
 
-use fairlead_core::Error;
+use fairlead_core::{Error, ForcedTools, Letters, Level, ModelFacts, NameRule, Thinking};
 
+use crate::accepted::{level, sampling, Destination, Sampling};
+use crate::left_out::LeftOut;
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
-use crate::openai::request_out::{effort, is_film, write_schema, USER_MOST};
-use crate::portable_id::bounded;
+use crate::openai::members_out::{shared, user as user_name};
+use crate::openai::request_out::{effort, is_film, write_schema};
+use crate::portable_id::fitted_id;
 use crate::signature::for_responses;
 use crate::text::Writer;
 
@@ -12,68 +15,104 @@ use crate::text::Writer;
 const DROPPED: &[&str] =
     &["cache_control", "service_tier", "context_management", "diagnostics", "prediction", "safetySettings", "labels"];
 
-/// Characters of a call's id that this form takes.
-const CALL_ID_MOST: usize = 64;
+/// Ids of calls as this form takes them.
+const CALL_IDS: NameRule = NameRule { most: 64, letters: Letters::Any };
 
-/// The body for a provider that knows the model as `model`.
-pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
+/// The body for the destination.
+pub(crate) fn write(
+    request: &Request<'_>,
+    to: Destination<'_>,
+    size_hint: usize,
+    left_out: &mut LeftOut,
+) -> Result<Vec<u8>, Error> {
+    let facts = to.facts;
     let mut out = Writer::with_capacity(size_hint + 512);
-    out.open(b'{').key("model").str(model);
-    input(&mut out, request)?;
+    out.open(b'{').key("model").str(to.model);
+    input(&mut out, request, facts.call_ids.unwrap_or(CALL_IDS))?;
     if request.stream {
         out.key("stream").raw("true");
     }
+    let reasoning = Reasoning::of(request, facts, left_out);
+    let Sampling { temperature, top_p, top_k } = sampling(request, facts, reasoning.is_on, left_out);
     for (name, value) in [
         ("max_output_tokens", request.max_tokens),
-        ("temperature", request.temperature),
-        ("top_p", request.top_p),
+        ("temperature", temperature),
+        ("top_p", top_p),
         ("top_logprobs", request.logprobs.filter(|others| *others != "0")),
     ] {
         if let Some(value) = value {
             out.key(name).raw(value);
         }
     }
-    tools(&mut out, request);
+    tools(&mut out, request, facts, left_out)?;
     text(&mut out, request);
-    reasoning(&mut out, request);
-    if let Some(user) = &request.user {
-        out.member("user", &bounded(user, USER_MOST));
-    }
+    reasoning.write(&mut out, request);
+    user_name(&mut out, request, facts, left_out);
     // Callers of other forms send the whole conversation each time: nothing is there to be kept.
     if !request.shared.iter().any(|(name, _)| name == "store") {
         out.key("store").raw("false");
     }
-    for (name, value) in &request.shared {
-        out.key(name).raw(value);
-    }
-    request.refuse(&[
-        (Member::Stop, !request.stop.is_empty()),
-        (Member::TopK, request.top_k.is_some()),
-        (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
-        (Member::PresencePenalty, request.presence_penalty.is_some()),
-    ])?;
-    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
-        return Err(unsupported(name));
-    }
+    shared(&mut out, request, facts, left_out);
+    left_out.members(
+        request,
+        &[
+            (Member::Seed, request.seed.is_some()),
+            (Member::Stop, !request.stop.is_empty()),
+            (Member::TopK, top_k.is_some()),
+            (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
+            (Member::PresencePenalty, request.presence_penalty.is_some()),
+        ],
+    )?;
+    left_out.extras(request, DROPPED)?;
     Ok(out.close(b'}').take())
 }
 
-fn reasoning(out: &mut Writer, request: &Request<'_>) {
-    let level = request.reasoning.filter(|level| *level != Effort::Off).and_then(effort);
-    if let Some(level) = level {
-        out.key("reasoning").open(b'{').key("effort").str(level).key("summary").raw(r#""auto""#).close(b'}');
+/// The level of reasoning that is sent.
+struct Reasoning {
+    level: Option<&'static str>,
+    is_on: bool,
+}
+
+impl Reasoning {
+    fn of(request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Self {
+        if facts.thinking == Some(Thinking::Never) {
+            if request.reasoning.is_some_and(|requested| requested != Effort::Off) {
+                left_out.hint(request.name_of(Member::Reasoning));
+            }
+            return Self { level: None, is_on: false };
+        }
+        let level = request.reasoning.and_then(|requested| match &facts.efforts {
+            Some(efforts) => level(efforts, requested).map(Level::name),
+            None => effort(requested),
+        });
+        let is_on = match request.reasoning {
+            Some(requested) => requested != Effort::Off,
+            None => facts.thinks_by_default == Some(true),
+        };
+        Self { level, is_on }
     }
-    if request.logprobs.is_none() && level.is_none() {
-        return;
+
+    fn write(&self, out: &mut Writer, request: &Request<'_>) {
+        let is_asked = self.level.is_some_and(|level| level != "none");
+        if let Some(level) = self.level {
+            out.key("reasoning").open(b'{').key("effort").str(level);
+            if is_asked {
+                out.key("summary").raw(r#""auto""#);
+            }
+            out.close(b'}');
+        }
+        if request.logprobs.is_none() && !is_asked {
+            return;
+        }
+        out.key("include").open(b'[');
+        if is_asked {
+            out.raw(r#""reasoning.encrypted_content""#);
+        }
+        if request.logprobs.is_some() {
+            out.raw(r#""message.output_text.logprobs""#);
+        }
+        out.close(b']');
     }
-    out.key("include").open(b'[');
-    if level.is_some() {
-        out.raw(r#""reasoning.encrypted_content""#);
-    }
-    if request.logprobs.is_some() {
-        out.raw(r#""message.output_text.logprobs""#);
-    }
-    out.close(b']');
 }
 
 fn text(out: &mut Writer, request: &Request<'_>) {
@@ -96,7 +135,7 @@ fn text(out: &mut Writer, request: &Request<'_>) {
     out.close(b'}');
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>) {
+fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
     if !request.tools.is_empty() {
         out.key("tools").open(b'[');
         for tool in &request.tools {
@@ -110,7 +149,11 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
         }
         out.close(b']');
     }
+    let is_forced = matches!(request.choice, Some(Choice::Any | Choice::One(_)));
     match &request.choice {
+        Some(_) if is_forced && facts.forced_tools == Some(ForcedTools::Refused) => {
+            left_out.member(request, Member::ToolChoice)?;
+        }
         None => {}
         Some(Choice::Auto) => drop(out.key("tool_choice").raw(r#""auto""#)),
         Some(Choice::Any) => drop(out.key("tool_choice").raw(r#""required""#)),
@@ -122,9 +165,10 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
     if let Some(parallel) = request.parallel {
         out.key("parallel_tool_calls").flag(parallel);
     }
+    Ok(())
 }
 
-fn input(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+fn input(out: &mut Writer, request: &Request<'_>, ids: NameRule) -> Result<(), Error> {
     let instructions = match request.system.as_slice() {
         [Part { content: Content::Text(text), .. }] => Some(text),
         _ => None,
@@ -140,8 +184,8 @@ fn input(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     }
     for turn in &request.turns {
         match turn.role {
-            Role::User => user(out, turn)?,
-            Role::Assistant => assistant(out, turn)?,
+            Role::User => user(out, turn, ids)?,
+            Role::Assistant => assistant(out, turn, ids)?,
         }
     }
     out.close(b']');
@@ -149,13 +193,13 @@ fn input(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
 }
 
 /// Results of tools are items of their own and come first; what the user says beside them follows.
-fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
+fn user(out: &mut Writer, turn: &Turn<'_>, ids: NameRule) -> Result<(), Error> {
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
         out.open(b'{')
             .key("type")
             .raw(r#""function_call_output""#)
-            .member("call_id", &bounded(id, CALL_ID_MOST))
+            .member("call_id", &fitted_id(id, ids))
             .key("output");
         match parts.as_slice() {
             [] => drop(out.str(if *is_error { "Error:" } else { "" })),
@@ -182,7 +226,7 @@ fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
 }
 
 /// Items in the order of the parts; texts that follow each other are one message.
-fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
+fn assistant(out: &mut Writer, turn: &Turn<'_>, ids: NameRule) -> Result<(), Error> {
     let is_text = |part: &Part<'_>| matches!(part.content, Content::Text(_) | Content::Refusal(_));
     for run in turn.parts.chunk_by(|one, next| is_text(one) && is_text(next)) {
         let [first, ..] = run else { continue };
@@ -204,10 +248,7 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
                 out.close(b']').close(b'}');
             }
             Content::Call(call) => {
-                out.open(b'{')
-                    .key("type")
-                    .raw(r#""function_call""#)
-                    .member("call_id", &bounded(&call.id, CALL_ID_MOST));
+                out.open(b'{').key("type").raw(r#""function_call""#).member("call_id", &fitted_id(&call.id, ids));
                 out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}');
             }
             Content::Thinking { text, signature: Some(signature) } => {

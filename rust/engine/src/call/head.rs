@@ -2,7 +2,7 @@
 
 use crate::gate::answer;
 use crate::gate::headers;
-use crate::observe::figures::findings_text;
+use crate::observe::figures::{findings_text, LeftOutAt};
 use crate::observe::settle::{CompressionFigures, Settlement};
 use crate::upstream::target::Target;
 use http::{HeaderMap, HeaderValue};
@@ -26,6 +26,11 @@ pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> He
     headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
         headers.insert(headers::SESSION_ID, headers::encoded(session));
+    }
+    if let Some(names) =
+        LeftOutAt::of(&settlement.left_out, &target.connection.id, settlement.upstream_model.as_deref())
+    {
+        headers.insert(headers::LEFT_OUT, headers::encoded(names));
     }
     add_findings(settlement, &mut headers);
     add_compression(settlement, &mut headers);

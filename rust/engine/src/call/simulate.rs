@@ -85,6 +85,8 @@ fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
         model: verdict.candidate.name.to_string(),
         combo: None,
         output_cap: None,
+        inexpressible: None,
+        is_rewritten: false,
     };
     let translated = translate::read(Dialect::Openai, body)
         .and_then(|parsed| Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &live.snapshot));

@@ -8,19 +8,21 @@ use crate::call::reasoning;
 use crate::call::stream_judge::{rejected, rules_for_streams, StreamJudge};
 use crate::clock;
 use crate::gate::defaults;
+use crate::observe::figures::LeftOutAt;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::upstream::attempt::provider_error;
 use crate::upstream::target::Target;
 use bytes::Bytes;
+use fairlead_core::routes::Surface;
 use fairlead_core::strategy::Rules;
-use fairlead_core::{random_name, Dialect, Error, ErrorKind, ServiceMode, Snapshot};
+use fairlead_core::{random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, ServiceMode, Snapshot};
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{answer_text, AnswerText, Fit, Pieces};
+use fairlead_dialect::{answer_text, AnswerText, Destination, Fit, Pieces, SentRequest};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -41,8 +43,18 @@ pub struct Translation {
     path: Option<&'static str>,
     /// The rules for responses, from the combo.
     rules: Option<Arc<Rules>>,
+    bounds: Bounds,
+}
+
+/// The bounds of a call's request that do not depend on its target.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bounds {
     /// The maximum output under the caller's limits, in tokens.
     output_cap: Option<u64>,
+    /// What the caller or its key says of members that a provider does not accept.
+    inexpressible: Option<Inexpressible>,
+    /// The gateway wrote the body, for a caller of Ollama's dialect.
+    is_rewritten: bool,
 }
 
 /// A body with its provider's earlier reasoning.
@@ -59,7 +71,8 @@ struct TranslatedBody {
     form: Dialect,
     upstream_model: String,
     fit: Fit,
-    pieces: Pieces,
+    facts: Arc<ModelFacts>,
+    sent: SentRequest,
 }
 
 /// Converts a request of any dialect to the members of a chat completion; `None` if it is not a conversation.
@@ -67,7 +80,7 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
     let chat = if caller == Dialect::Openai {
         body.clone()
     } else {
-        translate::request(Pair { caller, provider: Dialect::Openai }, body, request, &request.model)?.concat().into()
+        translate::as_chat(caller, body, request)?.concat().into()
     };
     match serde_json::from_slice(&chat) {
         Ok(Value::Object(members)) => Ok(Some(members)),
@@ -75,12 +88,25 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
     }
 }
 
-/// The bounds of requests to a model over this connection, without those from the model list. `most` is the capacity
-/// under the caller's limits.
-fn fit_of(target: &Target, upstream_model: &str, most: Option<u64>) -> Fit {
-    let connection = &target.connection;
-    let own = connection.output_cap(upstream_model);
-    Fit { most: None, cap: own.into_iter().chain(most).min(), is_templated: connection.is_templated(upstream_model) }
+impl Bounds {
+    fn of(choice: &Choice) -> Self {
+        let Choice { output_cap, inexpressible, is_rewritten, .. } = *choice;
+        Self { output_cap, inexpressible, is_rewritten }
+    }
+
+    /// The bounds of a model's requests to this connection, without those that the list gives the model.
+    fn at(self, target: &Target, upstream_model: &str) -> Fit {
+        let connection = &target.connection;
+        let own = connection.output_cap(upstream_model);
+        Fit {
+            most: None,
+            cap: own.into_iter().chain(self.output_cap).min(),
+            is_templated: connection.is_templated(upstream_model),
+            is_rewritten: self.is_rewritten,
+            replays_reasoning: connection.replays_reasoning,
+            drops: self.inexpressible.or(connection.inexpressible) == Some(Inexpressible::Drop),
+        }
+    }
 }
 
 impl Translation {
@@ -111,7 +137,7 @@ impl Translation {
             nothing: Pieces::new(),
             path: None,
             rules: None,
-            output_cap: choice.output_cap,
+            bounds: Bounds::of(choice),
         };
         wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
@@ -119,15 +145,14 @@ impl Translation {
         for (at, target) in choice.targets.iter().enumerate() {
             let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
-            let fit = fit_of(target, upstream_model, choice.output_cap);
-            if wording.find(form, upstream_model, fit).is_none() {
+            if wording.find(target, upstream_model).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
+                let fit = wording.bounds.at(target, upstream_model);
                 let lowered = Fit { most: fit.cap.or(most), ..fit };
-                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, &lowered) {
-                    Ok(pieces) => {
-                        let upstream_model = upstream_model.to_owned();
-                        wording.bodies.push(TranslatedBody { form, upstream_model, fit, pieces });
-                    }
+                let facts = target.connection.facts_of(upstream_model);
+                let to = Destination { model: upstream_model, fit: &lowered, facts };
+                match translate::request_for(Pair { caller, provider: form }, body, parsed, to) {
+                    Ok(sent) => wording.keep(target, upstream_model, sent),
                     Err(error) => {
                         fault = Some(error);
                         continue;
@@ -147,16 +172,48 @@ impl Translation {
         Ok(wording)
     }
 
+    /// Keeps the body for a target, and for others that it fits.
+    fn keep(&mut self, target: &Target, upstream_model: &str, sent: SentRequest) {
+        self.context.tool_names = std::mem::take(&mut self.context.tool_names).joined(&sent.tool_names);
+        self.bodies.push(TranslatedBody {
+            form: target.connection.dialect,
+            upstream_model: upstream_model.to_owned(),
+            fit: self.bounds.at(target, upstream_model),
+            facts: Arc::clone(target.connection.facts_of(upstream_model)),
+            sent,
+        });
+    }
+
     /// Translates the request of a call, for the endpoint of its route and the service tier of its key, with earlier
     /// reasoning.
     pub fn of_call(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Self, Error> {
         let Call { settlement, choice, .. } = call;
         let admission = &settlement.admission;
+        choice.inexpressible = admission.inexpressible();
+        choice.is_rewritten = admission.route.surface == Surface::Ollama;
         let translation = Self::prepare(admission.dialect, body, request, choice, &live.snapshot)?;
         let path = endpoints::completions_path(admission.route);
         let mut translation = Self { path, ..translation }.in_tier(admission.service_mode());
         translation.put_back_reasoning(settlement, choice);
+        settlement.left_out = translation.left_out(choice);
         Ok(translation)
+    }
+
+    /// The members that targets of the choice did not get.
+    fn left_out(&self, choice: &Choice) -> Vec<LeftOutAt> {
+        let mut found = Vec::new();
+        for (at, target) in choice.targets.iter().enumerate() {
+            let upstream_model = choice.upstream_model(at);
+            let Some(body) = self.find(target, upstream_model).filter(|body| !body.sent.left_out.is_empty()) else {
+                continue;
+            };
+            found.push(LeftOutAt {
+                connection: target.connection.id.clone(),
+                upstream_model: upstream_model.to_owned(),
+                names: body.sent.left_out.join(", "),
+            });
+        }
+        found
     }
 
     /// Requests the service tier of the caller's key from every provider.
@@ -165,8 +222,9 @@ impl Translation {
         // Text completions have no service tiers.
         if mode != ServiceMode::Inherit && self.path.is_none() {
             for translated in &mut self.bodies {
-                if let Some(body) = defaults::with_tier(mode, translated.form, &translated.pieces.concat().into()) {
-                    translated.pieces = Pieces::from_iter([body]);
+                let tier = defaults::Tier { mode, dialect: translated.form, facts: &translated.facts };
+                if let Some(body) = tier.added_to(&translated.sent.pieces.concat().into()) {
+                    translated.sent.pieces = Pieces::from_iter([body]);
                 }
             }
         }
@@ -202,13 +260,12 @@ impl Translation {
         }
     }
 
-    fn find(&self, form: Dialect, upstream_model: &str, fit: Fit) -> Option<&Pieces> {
-        self.bodies
-            .iter()
-            .find(|translated| {
-                translated.form == form && translated.fit == fit && translated.upstream_model == upstream_model
-            })
-            .map(|translated| &translated.pieces)
+    fn find(&self, target: &Target, upstream_model: &str) -> Option<&TranslatedBody> {
+        let fit = self.bounds.at(target, upstream_model);
+        let (form, facts) = (target.connection.dialect, target.connection.facts_of(upstream_model));
+        self.bodies.iter().find(|body| {
+            body.form == form && body.fit == fit && body.upstream_model == upstream_model && body.facts == *facts
+        })
     }
 
     fn pair(&self, target: &Target) -> Pair {
@@ -223,9 +280,8 @@ impl Translation {
                 return &own.pieces;
             }
         }
-        // Every remaining target in the choice has a body.
-        let fit = fit_of(target, upstream_model, self.output_cap);
-        self.find(self.pair(target).provider, upstream_model, fit).unwrap_or(&self.nothing)
+        // Every target that is left in the choice has a body.
+        self.find(target, upstream_model).map_or(&self.nothing, |body| &body.sent.pieces)
     }
 
     /// Translates a complete response of this connection for the caller.

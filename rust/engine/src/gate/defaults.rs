@@ -5,7 +5,7 @@ use crate::gate::preferences::Accepts;
 use crate::gate::request::Admission;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::routes::Surface;
-use fairlead_core::{json, Dialect, ServiceMode, StreamDefaultMode};
+use fairlead_core::{json, Dialect, ModelFacts, ServiceMode, StreamDefaultMode};
 
 /// Returns the body with `stream` added if the request does not set it and the caller expects a stream.
 pub fn with_stream(admission: &Admission, body: &Bytes) -> Option<Bytes> {
@@ -30,22 +30,37 @@ fn add_stream(body: &Bytes) -> Option<Bytes> {
     insert_first(body, br#""stream":true"#)
 }
 
-/// Returns the body for a provider of this dialect with the service tier of the caller's key. Returns `None` if nothing
-/// changes, because the key leaves the tier to the caller or the dialect has no name for it that all servers accept.
-pub fn with_tier(mode: ServiceMode, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
-    let tier = match (dialect, mode) {
-        (Dialect::Openai | Dialect::OpenaiResponses, mode) => chat_tier(mode)?,
-        (Dialect::Anthropic, ServiceMode::Default) => "standard_only",
-        (Dialect::Anthropic, ServiceMode::Priority) => "auto",
-        // Anthropic's dialect has no cheaper tier.
-        (Dialect::Anthropic | Dialect::Gemini, _) => return None,
-    };
-    let scan = json::scan_object(body, &["service_tier"], json::MAX_DEPTH).ok()?;
-    let Some(own) = scan.get("service_tier") else {
-        return insert_first(body, format!(r#""service_tier":"{tier}""#).as_bytes());
-    };
-    let (before, after) = (body.get(..own.span().start)?, body.get(own.span().end..)?);
-    Some(Bytes::from([before, format!(r#""{tier}""#).as_bytes(), after].concat()))
+/// The service tier of a key, for a provider.
+#[derive(Debug, Clone, Copy)]
+pub struct Tier<'f> {
+    pub mode: ServiceMode,
+    pub dialect: Dialect,
+    pub facts: &'f ModelFacts,
+}
+
+impl Tier<'_> {
+    /// The provider's name of the tier; `None` if the key leaves it to the caller, or the provider has no such tier.
+    fn name(self) -> Option<&'static str> {
+        let name = match (self.dialect, self.mode) {
+            (Dialect::Openai | Dialect::OpenaiResponses, mode) => chat_tier(mode)?,
+            (Dialect::Anthropic, ServiceMode::Default) => "standard_only",
+            (Dialect::Anthropic, ServiceMode::Priority) => "auto",
+            // Anthropic's dialect has no cheaper tier.
+            (Dialect::Anthropic | Dialect::Gemini, _) => return None,
+        };
+        self.facts.has_service_tier(name).then_some(name)
+    }
+
+    /// Returns the body with the tier; `None` if nothing changes.
+    pub fn added_to(self, body: &Bytes) -> Option<Bytes> {
+        let tier = self.name()?;
+        let scan = json::scan_object(body, &["service_tier"], json::MAX_DEPTH).ok()?;
+        let Some(own) = scan.get("service_tier") else {
+            return insert_first(body, format!(r#""service_tier":"{tier}""#).as_bytes());
+        };
+        let (before, after) = (body.get(..own.span().start)?, body.get(own.span().end..)?);
+        Some(Bytes::from([before, format!(r#""{tier}""#).as_bytes(), after].concat()))
+    }
 }
 
 /// The tier's name in OpenAI's dialects; `None` if the caller chooses the tier.
@@ -92,7 +107,8 @@ mod tests {
     #[test]
     fn the_tier_of_the_key_goes_before_the_callers() {
         let tiered = |mode, dialect, body: &'static str| {
-            with_tier(mode, dialect, &Bytes::from_static(body.as_bytes()))
+            Tier { mode, dialect, facts: &ModelFacts::default() }
+                .added_to(&Bytes::from_static(body.as_bytes()))
                 .map(|body| String::from_utf8(body.to_vec()).expect("text"))
         };
         let (flex, priority) = (ServiceMode::Flex, ServiceMode::Priority);
@@ -107,5 +123,12 @@ mod tests {
         assert_eq!(tiered(flex, Dialect::Anthropic, "{}"), None);
         assert_eq!(tiered(flex, Dialect::Gemini, "{}"), None);
         assert_eq!(tiered(flex, Dialect::Openai, "[]"), None);
+        let tiers = |names: &str| {
+            serde_json::from_str::<ModelFacts>(&format!(r#"{{"service_tiers":{names}}}"#)).expect("facts")
+        };
+        for (names, is_added) in [("[]", false), (r#"["auto"]"#, false), (r#"["auto","flex"]"#, true)] {
+            let tier = Tier { mode: flex, dialect: Dialect::Openai, facts: &tiers(names) };
+            assert_eq!(tier.added_to(&Bytes::from_static(b"{}")).is_some(), is_added, "{names}");
+        }
     }
 }

@@ -24,6 +24,7 @@ pub const COST_SAVED: HeaderName = HeaderName::from_static("x-gateway-cost-saved
 pub const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-guardrails");
 pub const COMPRESSION: HeaderName = HeaderName::from_static("x-gateway-compression");
 pub const CHAOS: HeaderName = HeaderName::from_static("x-gateway-chaos");
+pub const LEFT_OUT: HeaderName = HeaderName::from_static("x-gateway-left-out");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
 /// Creates a value from text that should be visible ASCII. Other text gives an empty value instead of an error.

@@ -91,6 +91,7 @@ pub struct RouteHeaders<'a> {
     pub mode: Option<&'a str>,
     pub budget: Option<&'a str>,
     pub budget_fallback: Option<&'a str>,
+    pub inexpressible: Option<&'a str>,
 }
 
 /// The headers that control the response cache.
@@ -208,6 +209,9 @@ impl<'a> HeadReader<'a> {
             b"x-gateway-budget" => headers.routing.budget = Some(tag(value, "X-Gateway-Budget")?),
             b"x-gateway-budget-fallback" => {
                 headers.routing.budget_fallback = Some(tag(value, "X-Gateway-Budget-Fallback")?);
+            }
+            b"x-gateway-inexpressible" => {
+                headers.routing.inexpressible = Some(tag(value, "X-Gateway-Inexpressible")?);
             }
             b"x-gateway-compression" => headers.compression = Some(tag(value, "X-Gateway-Compression")?),
             b"anthropic-version" => headers.has_anthropic_version = true,

@@ -3,7 +3,7 @@
 use crate::gate::headers::value;
 use crate::gate::inbound::{CacheHeaders, RouteHeaders};
 use fairlead_core::strategy::Pack;
-use fairlead_core::{Error, ErrorKind};
+use fairlead_core::{Error, ErrorKind, Inexpressible};
 use http::{HeaderMap, HeaderValue};
 
 /// `X-Gateway-Cache-Mode`.
@@ -78,6 +78,8 @@ pub struct RoutePreference {
     /// `X-Gateway-Mode`: the weights for `auto`.
     pub pack: Option<Pack>,
     pub budget: Option<CallBudget>,
+    /// `X-Gateway-Inexpressible`: what is done with members that the provider does not accept.
+    pub inexpressible: Option<Inexpressible>,
 }
 
 /// The maximum cost of one call.
@@ -114,7 +116,13 @@ impl RoutePreference {
             }
             Some(_) => return Err(wrong(BUDGET, "a number of US dollars from 0 to 1000000")),
         };
-        Ok(Self { pack, budget })
+        let inexpressible = match sheet.inexpressible {
+            None => None,
+            Some("refuse") => Some(Inexpressible::Refuse),
+            Some("drop") => Some(Inexpressible::Drop),
+            Some(_) => return Err(wrong("X-Gateway-Inexpressible", "`refuse` or `drop`")),
+        };
+        Ok(Self { pack, budget, inexpressible })
     }
 
     /// Writes the preferences as the headers that they were read from.
@@ -126,6 +134,9 @@ impl RoutePreference {
             headers.insert("x-gateway-budget", value(dollars(budget.usd_micros)));
             let fallback = if budget.falls_back { "cheapest" } else { "strict" };
             headers.insert("x-gateway-budget-fallback", HeaderValue::from_static(fallback));
+        }
+        if let Some(inexpressible) = self.inexpressible {
+            headers.insert("x-gateway-inexpressible", HeaderValue::from_static(inexpressible.name()));
         }
     }
 }
@@ -181,13 +192,27 @@ mod tests {
     }
 
     #[test]
+    fn a_wish_about_members_is_read_or_refused_and_written_as_it_was_read() {
+        let read = |text| RoutePreference::read(&RouteHeaders { inexpressible: text, ..RouteHeaders::default() });
+        for (text, expected) in [("refuse", Inexpressible::Refuse), ("drop", Inexpressible::Drop)] {
+            let wish = read(Some(text)).expect("a wish");
+            assert_eq!(wish.inexpressible, Some(expected));
+            let mut headers = HeaderMap::new();
+            wish.write(&mut headers);
+            assert_eq!(headers.get("x-gateway-inexpressible").and_then(|value| value.to_str().ok()), Some(text));
+        }
+        let fault = read(Some("ignore")).expect_err("no such wish");
+        assert_eq!(fault.param.as_deref(), Some("X-Gateway-Inexpressible"));
+    }
+
+    #[test]
     fn a_wish_for_a_target_is_read_or_refused_and_written_as_it_was_read() {
         fn read(
             mode: Option<&str>,
             budget: Option<&str>,
             budget_fallback: Option<&str>,
         ) -> Result<RoutePreference, Error> {
-            RoutePreference::read(&RouteHeaders { mode, budget, budget_fallback })
+            RoutePreference::read(&RouteHeaders { mode, budget, budget_fallback, ..RouteHeaders::default() })
         }
         let budget = |usd_micros, falls_back| Some(CallBudget { usd_micros, falls_back });
         assert_eq!(read(None, None, None), Ok(RoutePreference::default()));
@@ -209,7 +234,8 @@ mod tests {
             assert_eq!(fault.kind, ErrorKind::InvalidRequest, "{mode:?} {sum:?} {fallback:?}");
         }
         for pack in Pack::ALL {
-            let wish = RoutePreference { pack: Some(*pack), budget: budget(1_250_000, true) };
+            let wish =
+                RoutePreference { pack: Some(*pack), budget: budget(1_250_000, true), ..RoutePreference::default() };
             let mut headers = HeaderMap::new();
             wish.write(&mut headers);
             let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

@@ -11,7 +11,7 @@ use crate::shared::{GaugePermit, Shared};
 use bytes::Bytes;
 use fairlead_core::guardrail::{Disabled, Guardrail};
 use fairlead_core::routes::{Route, Surface};
-use fairlead_core::{CacheDefaultMode, Dialect, Principal, ServiceMode, SessionClaim};
+use fairlead_core::{CacheDefaultMode, Dialect, Inexpressible, Principal, ServiceMode, SessionClaim};
 use http::{HeaderMap, HeaderValue};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -110,6 +110,7 @@ impl Admission {
             ("x-gateway-connection", self.pin.as_deref()),
             ("x-gateway-cost-comment", yes(self.wants_cost)),
             ("x-gateway-disabled-guardrails", (!disabled.is_empty()).then_some(disabled.as_str())),
+            ("x-gateway-inexpressible", self.routing.inexpressible.map(Inexpressible::name)),
             // The owner's name is a secret.
             ("x-gateway-lease-owner", self.lease.as_ref().map(|_| "***")),
             ("x-gateway-no-cache", yes(self.cache.is_declined)),
@@ -118,6 +119,11 @@ impl Admission {
             ("x-route-model", self.route_model.as_deref()),
             ("x-session-id", self.session_id.as_deref()),
         ])
+    }
+
+    /// The choice for members that a provider does not accept: the call's own, else the key's.
+    pub fn inexpressible(&self) -> Option<Inexpressible> {
+        self.routing.inexpressible.or_else(|| self.principal.key().and_then(|key| key.inexpressible))
     }
 
     /// The service tier for the key's conversations.

@@ -99,3 +99,20 @@ pub fn findings_text(findings: &Findings) -> String {
 pub fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
+
+/// The members that one target did not get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutAt {
+    pub connection: String,
+    pub upstream_model: String,
+    /// The names, separated by commas.
+    pub names: String,
+}
+
+impl LeftOutAt {
+    /// The members that a connection did not get for a model, out of those of all targets.
+    pub fn of<'l>(all: &'l [Self], connection: &str, upstream_model: Option<&str>) -> Option<&'l str> {
+        let is_it = |one: &&Self| one.connection == connection && upstream_model == Some(one.upstream_model.as_str());
+        all.iter().find(is_it).map(|one| one.names.as_str())
+    }
+}

@@ -6,7 +6,7 @@ use crate::exchange::Exchange;
 use crate::gate::answer;
 use crate::gate::request::Admission;
 use crate::observe::failed_attempts::FailedAttempt;
-use crate::observe::figures::{findings_text, millis, Extras};
+use crate::observe::figures::{findings_text, millis, Extras, LeftOutAt};
 pub use crate::observe::figures::{CacheHold, CompressionFigures, HoldEnd, SettledAnswer};
 use crate::observe::metrics::Settled;
 use crate::observe::reason::{sentence, MAX_SENTENCE_BYTES};
@@ -38,6 +38,8 @@ pub struct Open {
     pub stream: bool,
     pub target: Option<Arc<Target>>,
     pub upstream_model: Option<String>,
+    /// Members of the request that targets do not accept and did not get.
+    pub left_out: Vec<LeftOutAt>,
     /// The full name of the model, as used for prices, if it differs from the name in the request.
     pub priced_model: Option<String>,
     /// How the target was chosen.
@@ -106,6 +108,7 @@ impl Settlement {
             stream: false,
             target: None,
             upstream_model: None,
+            left_out: Vec::new(),
             priced_model: None,
             strategy: "single",
             combo: None,

@@ -4,7 +4,7 @@ use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
 use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy, ToolFilter};
-use fairlead_core::Served;
+use fairlead_core::{Inexpressible, Served};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -27,6 +27,10 @@ pub struct Choice {
     pub combo: Option<Box<ComboChoice>>,
     /// The most that the answer may have, tokens, where its key has no room for a longer one.
     pub output_cap: Option<u64>,
+    /// What the caller or its key says of members that a provider does not accept.
+    pub inexpressible: Option<Inexpressible>,
+    /// The gateway wrote the body, for a caller of Ollama's dialect.
+    pub is_rewritten: bool,
 }
 
 /// The part of a choice that only combos have.
@@ -136,6 +140,8 @@ impl Choice {
             model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
             combo,
             output_cap: self.output_cap,
+            inexpressible: self.inexpressible,
+            is_rewritten: self.is_rewritten,
         }
     }
 

@@ -102,6 +102,8 @@ impl Combos {
                 barred,
             })),
             output_cap: None,
+            inexpressible: None,
+            is_rewritten: false,
         })
     }
 

@@ -1,0 +1,88 @@
+"""Facts about what a provider's models accept, as the catalogue records them and as the relay gets them.
+
+The catalogue names a source beside each group of facts. `families` holds facts of the models whose names match
+a pattern, where they differ from the provider's own; the first family that matches applies. `like` names
+another provider with the same models. An absent fact means the plain form of the dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Level = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NameRule(_Section):
+    """The names or ids that are accepted: at most so many characters, and which."""
+
+    most: Count
+    letters: Literal["any", "alphanumeric", "word", "identifier"]
+
+
+class Facts(_Section):
+    """The facts; their meaning stands beside the fields of the relay's own type, `rust/core/src/facts.rs`."""
+
+    source: str = Field(min_length=1)
+    cap_member: Literal["max_tokens", "max_completion_tokens"] | None = None
+    seed_member: str | None = None
+    user_most: Count | None = None
+    tool_names: NameRule | None = None
+    call_ids: NameRule | None = None
+    refused: tuple[str, ...] | None = None
+    thinking: (
+        Literal["never", "always", "budget", "adaptive", "effort", "switch", "enable_thinking"]
+        | None
+    ) = None
+    efforts: tuple[Level, ...] | None = None
+    budget_least: Count | None = None
+    budget_most: Count | None = None
+    thinks_by_default: bool | None = None
+    tools_need_thinking_off: bool | None = None
+    samplers: Literal["accepted", "one", "without_thinking", "refused"] | None = None
+    forced_tools: Literal["accepted", "without_thinking", "refused"] | None = None
+    prefill: Literal["accepted", "prefix", "refused"] | None = None
+    blank_texts: Literal["accepted", "refused"] | None = None
+    schemas: Literal["any", "closed", "json_object"] | None = None
+    cache_marks: Count | None = None
+    prompt_cache_key_most: Count | None = None
+    service_tiers: tuple[str, ...] | None = None
+    streaming_usage: Literal["on_request", "always"] | None = None
+
+
+class FamilyFacts(Facts):
+    """Facts of the models whose names match one of the patterns, where `*` is any text."""
+
+    models: tuple[str, ...] = Field(min_length=1)
+
+
+class FactSection(Facts):
+    """All facts of a provider."""
+
+    like: str | None = None
+    families: tuple[FamilyFacts, ...] = ()
+
+
+def in_snapshot(section: FactSection, other: Callable[[str], FactSection]) -> dict[str, Any]:
+    """A provider's facts for the relay. `other` finds those of the provider that `like` names."""
+    own = _members(section)
+    if section.like is None:
+        return own
+    inherited = in_snapshot(other(section.like), other)
+    return {**inherited, **own, "families": own["families"] + inherited["families"]}
+
+
+def _members(section: FactSection) -> dict[str, Any]:
+    own = section.model_dump(mode="json", exclude_none=True, exclude={"source", "like", "families"})
+    families = [
+        family.model_dump(mode="json", exclude_none=True, exclude={"source"})
+        for family in section.families
+    ]
+    return {**own, "families": families}

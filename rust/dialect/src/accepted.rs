@@ -1,0 +1,135 @@
+//! What of a request a model accepts: reasoning levels, samplers, marks of the prompt cache. Every writer uses this.
+
+use fairlead_core::{Level, ModelFacts, Samplers};
+
+use crate::fit::Fit;
+use crate::left_out::LeftOut;
+use crate::model::{Choice, Content, Effort, Member, Part, Request};
+
+/// The model that a request goes to, and what it accepts.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination<'d> {
+    /// The model by the name that the provider knows.
+    pub model: &'d str,
+    /// The bounds of this request.
+    pub fit: &'d Fit,
+    /// The catalogue's facts of the model.
+    pub facts: &'d ModelFacts,
+}
+
+/// Whether the request forces the call of a tool.
+pub(crate) fn forces_tool(request: &Request<'_>) -> bool {
+    matches!(request.choice, Some(Choice::Any | Choice::One(_))) && !request.tools.is_empty()
+}
+
+/// The accepted level for an effort: the nearest one that is not less, else the greatest. `efforts` is in order.
+pub(crate) fn level(efforts: &[Level], effort: Effort) -> Option<Level> {
+    let wanted = match effort {
+        Effort::Off => return efforts.contains(&Level::None).then_some(Level::None),
+        Effort::Minimal => Level::Minimal,
+        Effort::Low => Level::Low,
+        Effort::Medium => Level::Medium,
+        Effort::High => Level::High,
+        Effort::Most => Level::Max,
+    };
+    let mut levels = efforts.iter().copied().filter(|level| *level != Level::None);
+    levels.clone().find(|level| *level >= wanted).or_else(|| levels.next_back())
+}
+
+/// The samplers that are sent.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sampling<'a> {
+    pub(crate) temperature: Option<&'a str>,
+    pub(crate) top_p: Option<&'a str>,
+    pub(crate) top_k: Option<&'a str>,
+}
+
+/// Leaves out the samplers that the model does not accept.
+pub(crate) fn sampling<'a>(
+    request: &Request<'a>,
+    facts: &ModelFacts,
+    is_thinking: bool,
+    left_out: &mut LeftOut,
+) -> Sampling<'a> {
+    let requested = Sampling { temperature: request.temperature, top_p: request.top_p, top_k: request.top_k };
+    let sent = match facts.samplers.unwrap_or(Samplers::Accepted) {
+        Samplers::Refused => Sampling::default(),
+        Samplers::WithoutThinking if is_thinking => Sampling::default(),
+        Samplers::Accepted | Samplers::WithoutThinking => requested,
+        Samplers::One => one_sampler(requested, is_thinking),
+    };
+    for (member, requested, sent) in [
+        (Member::Temperature, requested.temperature, sent.temperature),
+        (Member::TopP, requested.top_p, sent.top_p),
+        (Member::TopK, requested.top_k, sent.top_k),
+    ] {
+        if requested.is_some() && sent.is_none() {
+            left_out.hint(request.name_of(member));
+        }
+    }
+    sent
+}
+
+fn one_sampler(requested: Sampling<'_>, is_thinking: bool) -> Sampling<'_> {
+    if !is_thinking {
+        let top_p = requested.top_p.filter(|_| requested.temperature.is_none());
+        return Sampling { top_p, ..requested };
+    }
+    let is_wide = |share: &&str| share.parse::<f64>().is_ok_and(|share| share >= 0.95);
+    Sampling {
+        top_p: requested.top_p.filter(is_wide).filter(|_| requested.temperature.is_none()),
+        ..Sampling::default()
+    }
+}
+
+/// Removes marks of the prompt cache above the number that is accepted. The first and the last ones stay: the first ends the tools or the
+/// instructions, the last ones end the newest turns.
+pub(crate) fn limit_cache_marks(request: &mut Request<'_>, most: usize, left_out: &mut LeftOut) {
+    let mut marks = Vec::new();
+    for tool in &mut request.tools {
+        marks.push(&mut tool.cache);
+    }
+    let turns = request.turns.iter_mut().flat_map(|turn| &mut turn.parts);
+    for part in request.system.iter_mut().chain(turns) {
+        collect_marks(part, &mut marks);
+    }
+    marks.retain(|mark| mark.is_some());
+    let Some(surplus) = marks.len().checked_sub(most).filter(|surplus| *surplus > 0) else { return };
+    left_out.hint("cache_control");
+    let first = usize::from(most > 1);
+    for mark in marks.iter_mut().skip(first).take(surplus) {
+        **mark = None;
+    }
+}
+
+fn collect_marks<'r, 'a>(part: &'r mut Part<'a>, marks: &mut Vec<&'r mut Option<&'a str>>) {
+    if let Content::Result { parts, .. } = &mut part.content {
+        for inner in parts {
+            collect_marks(inner, marks);
+        }
+    }
+    marks.push(&mut part.cache);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_level_is_sent() {
+        use Level::{High, Low, Max, Medium, Minimal, None as Never, Xhigh};
+        for (efforts, effort, expected) in [
+            (&[Low, Medium, High][..], Effort::Minimal, Some(Low)),
+            (&[Low, Medium, High], Effort::Most, Some(High)),
+            (&[Low, Medium, High, Max], Effort::Most, Some(Max)),
+            (&[Never, Low, Medium, High, Xhigh], Effort::Most, Some(Xhigh)),
+            (&[Never, High], Effort::Low, Some(High)),
+            (&[Never, High], Effort::Off, Some(Never)),
+            (&[Minimal, Low], Effort::Off, None),
+            (&[Never], Effort::High, None),
+            (&[], Effort::High, None),
+        ] {
+            assert_eq!(level(efforts, effort), expected, "{efforts:?} {effort:?}");
+        }
+    }
+}

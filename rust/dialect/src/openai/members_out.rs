@@ -1,0 +1,206 @@
+//! The members of a chat completion request beside its messages, for a model with these facts.
+
+use std::borrow::Cow;
+
+use fairlead_core::{CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Schemas, StreamingUsage};
+use serde_json::Value;
+
+use super::request_out::{write_schema, USER_MOST};
+use crate::accepted::{sampling, Sampling};
+use crate::left_out::LeftOut;
+use crate::model::{Choice, Format, Member, Request};
+use crate::portable_id::{bounded, fitted};
+use crate::text::Writer;
+
+/// The stream's own members, the cap of the output, samplers and stop sequences.
+pub(super) fn opening(
+    out: &mut Writer,
+    request: &Request<'_>,
+    facts: &ModelFacts,
+    is_thinking: bool,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
+    if request.stream {
+        out.key("stream").raw("true");
+        if facts.streaming_usage != Some(StreamingUsage::Always) {
+            out.key("stream_options").raw(r#"{"include_usage":true}"#);
+        }
+    }
+    if let Some(most) = request.max_tokens {
+        let name = match facts.cap_member {
+            Some(CapMember::MaxTokens) => "max_tokens",
+            Some(CapMember::MaxCompletionTokens) | None => "max_completion_tokens",
+        };
+        out.key(name).raw(most);
+    }
+    let Sampling { temperature, top_p, top_k } = sampling(request, facts, is_thinking, left_out);
+    for (name, number) in [("temperature", temperature), ("top_p", top_p)] {
+        if let Some(number) = number {
+            out.key(name).raw(number);
+        }
+    }
+    left_out.members(request, &[(Member::TopK, top_k.is_some())])?;
+    if request.stop.is_empty() {
+        return Ok(());
+    }
+    if facts.refuses("stop") {
+        return left_out.member(request, Member::Stop);
+    }
+    out.key("stop").open(b'[');
+    for text in &request.stop {
+        out.text(text);
+    }
+    out.close(b']');
+    Ok(())
+}
+
+pub(super) fn tools(
+    out: &mut Writer,
+    request: &Request<'_>,
+    facts: &ModelFacts,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
+    if !request.tools.is_empty() {
+        if facts.refuses("tools") {
+            return left_out.refuse("tools");
+        }
+        out.key("tools").open(b'[');
+        for tool in &request.tools {
+            out.open(b'{').key("type").raw(r#""function""#).key("function").open(b'{').member("name", &tool.name);
+            if let Some(description) = &tool.description {
+                out.member("description", description);
+            }
+            if let Some(schema) = &tool.schema {
+                out.key("parameters").raw(schema);
+            }
+            if let Some(strict) = tool.strict {
+                out.key("strict").raw(if strict { "true" } else { "false" });
+            }
+            out.close(b'}').close(b'}');
+        }
+        out.close(b']');
+    }
+    choice(out, request, facts, left_out)?;
+    let Some(parallel) = request.parallel else { return Ok(()) };
+    if !facts.refuses("parallel_tool_calls") {
+        out.key("parallel_tool_calls").flag(parallel);
+    } else if !parallel {
+        left_out.member(request, Member::Parallel)?;
+    }
+    Ok(())
+}
+
+fn choice(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
+    let is_forced = matches!(request.choice, Some(Choice::Any | Choice::One(_)));
+    if is_forced && facts.forced_tools == Some(ForcedTools::Refused) {
+        return left_out.member(request, Member::ToolChoice);
+    }
+    match &request.choice {
+        None => {}
+        Some(Choice::Auto) => drop(out.key("tool_choice").raw(r#""auto""#)),
+        Some(Choice::Any) => drop(out.key("tool_choice").raw(r#""required""#)),
+        Some(Choice::Never) => drop(out.key("tool_choice").raw(r#""none""#)),
+        Some(Choice::One(name)) => {
+            out.key("tool_choice").open(b'{').key("type").raw(r#""function""#).key("function").open(b'{');
+            out.member("name", name).close(b'}').close(b'}');
+        }
+    }
+    Ok(())
+}
+
+/// How a model that takes no schema is told about it.
+pub(super) fn schema_in_words(request: &Request<'_>, facts: &ModelFacts) -> Option<String> {
+    match &request.format {
+        Some(Format::Schema { schema, .. }) if facts.schemas == Some(Schemas::JsonObject) => {
+            Some(format!("Answer with one JSON object that follows this JSON schema, and nothing else:\n{schema}"))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn response_format(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts) {
+    match &request.format {
+        None => {}
+        Some(Format::Schema { schema, name, description, strict }) if facts.schemas != Some(Schemas::JsonObject) => {
+            out.key("response_format").open(b'{').key("type").raw(r#""json_schema""#).key("json_schema").open(b'{');
+            write_schema(out, schema, name.as_ref(), description.as_ref(), *strict);
+            out.close(b'}').close(b'}');
+        }
+        Some(_) => drop(out.key("response_format").raw(r#"{"type":"json_object"}"#)),
+    }
+}
+
+/// The seed, penalties, verbosity and probabilities of tokens.
+pub(super) fn hints(
+    out: &mut Writer,
+    request: &Request<'_>,
+    facts: &ModelFacts,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
+    for (name, value, member) in [
+        ("seed", request.seed, Member::Seed),
+        ("frequency_penalty", request.frequency_penalty, Member::FrequencyPenalty),
+        ("presence_penalty", request.presence_penalty, Member::PresencePenalty),
+        ("verbosity", request.verbosity, Member::Verbosity),
+    ] {
+        let Some(value) = value else { continue };
+        let sent = if name == "seed" { facts.seed_member.as_deref().unwrap_or(name) } else { name };
+        if facts.refuses(sent) {
+            left_out.member(request, member)?;
+        } else {
+            out.key(sent).raw(value);
+        }
+    }
+    let Some(others) = request.logprobs else { return Ok(()) };
+    if facts.refuses("logprobs") {
+        return left_out.member(request, Member::Logprobs);
+    }
+    out.key("logprobs").raw("true");
+    if others != "0" {
+        out.key("top_logprobs").raw(others);
+    }
+    Ok(())
+}
+
+pub(crate) fn user(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
+    if let Some(user) = &request.user {
+        if facts.refuses("user") {
+            left_out.hint(request.name_of(Member::User));
+        } else {
+            out.member("user", &bounded(user, facts.user_most.unwrap_or(USER_MOST)));
+        }
+    }
+}
+
+/// The members that both of OpenAI's dialects have.
+pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
+    for (name, value) in &request.shared {
+        match shared_value(facts, name, value) {
+            Some(value) => drop(out.key(name).raw(&value)),
+            None => left_out.hints([(&**name, *value)]),
+        }
+    }
+}
+
+/// The value that is sent; `None` where the member is left out.
+fn shared_value<'v>(facts: &ModelFacts, name: &str, value: &'v str) -> Option<Cow<'v, str>> {
+    if facts.refuses(name) {
+        return None;
+    }
+    let text = || serde_json::from_str::<Value>(value).ok().and_then(|value| value.as_str().map(str::to_owned));
+    match name {
+        "prompt_cache_key" => match (facts.prompt_cache_key_most, text()) {
+            (Some(0), _) => None,
+            (Some(most), Some(key)) => {
+                let key = fitted(&key, NameRule { most, letters: Letters::Any }).into_owned();
+                Some(Cow::Owned(Value::String(key).to_string()))
+            }
+            _ => Some(Cow::Borrowed(value)),
+        },
+        "service_tier" => {
+            let is_accepted = text().map_or(facts.service_tiers.is_none(), |tier| facts.has_service_tier(&tier));
+            is_accepted.then_some(Cow::Borrowed(value))
+        }
+        _ => Some(Cow::Borrowed(value)),
+    }
+}

@@ -1,0 +1,63 @@
+//! Reasoning as a chat completion request asks for it, for a model with these facts.
+
+use fairlead_core::{Error, ForcedTools, Level, ModelFacts, Thinking};
+
+use super::request_out::effort;
+use crate::accepted::{forces_tool, level};
+use crate::left_out::LeftOut;
+use crate::model::{wrong, Effort, Member, Request};
+use crate::text::Writer;
+
+/// The members of reasoning that are sent.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Reasoning {
+    effort: Option<&'static str>,
+    /// Reasoning is switched on or off by a member of its own.
+    switch: Option<(Thinking, bool)>,
+    /// The model reasons.
+    pub(super) is_on: bool,
+}
+
+impl Reasoning {
+    pub(super) fn of(request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<Self, Error> {
+        let is_asked = request.reasoning.is_some_and(|requested| requested != Effort::Off);
+        if facts.thinking == Some(Thinking::Never) {
+            if is_asked {
+                left_out.hint(request.name_of(Member::Reasoning));
+            }
+            return Ok(Self::default());
+        }
+        let needs_off = !request.tools.is_empty() && facts.tools_need_thinking_off == Some(true);
+        if needs_off && !facts.efforts.as_ref().is_none_or(|efforts| efforts.contains(&Level::None)) {
+            return Err(wrong("tools", "are accepted from this model only by the responses API of its provider"));
+        }
+        let is_off = needs_off || forces_tool(request) && facts.forced_tools == Some(ForcedTools::WithoutThinking);
+        if is_off && is_asked {
+            left_out.hint(request.name_of(Member::Reasoning));
+        }
+        let wanted = if is_off { Some(Effort::Off) } else { request.reasoning };
+        let is_on = match wanted {
+            Some(effort) => effort != Effort::Off,
+            None => facts.thinks_by_default == Some(true),
+        };
+        let switch = facts.thinking.filter(|kind| matches!(kind, Thinking::Switch | Thinking::EnableThinking));
+        let effort = wanted.and_then(|wanted| match &facts.efforts {
+            Some(efforts) => level(efforts, wanted).map(Level::name),
+            None => effort(wanted),
+        });
+        Ok(Self { effort, switch: switch.filter(|_| wanted.is_some()).map(|kind| (kind, is_on)), is_on })
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        if let Some(effort) = self.effort {
+            out.key("reasoning_effort").str(effort);
+        }
+        match self.switch {
+            Some((Thinking::EnableThinking, is_on)) => drop(out.key("enable_thinking").flag(is_on)),
+            Some((_, is_on)) => {
+                out.key("thinking").open(b'{').key("type").str(if is_on { "enabled" } else { "disabled" }).close(b'}');
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Names of tools that the provider does not accept. They are sent as other names, and the answer has the caller's names again.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use fairlead_core::{Letters, NameRule};
+
+use crate::model::{Answer, Choice, Content, Event, Request};
+use crate::portable_id::fitted;
+use crate::text::Text;
+
+/// The names that were changed, each with the caller's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolNames(Option<Arc<Vec<Renamed>>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Renamed {
+    sent: String,
+    own: String,
+}
+
+/// The names that most servers of OpenAI's dialects accept.
+pub(crate) const OPENAI: NameRule = NameRule { most: 64, letters: Letters::Word };
+pub(crate) const ANTHROPIC: NameRule = NameRule { most: 128, letters: Letters::Word };
+pub(crate) const GEMINI: NameRule = NameRule { most: 64, letters: Letters::Identifier };
+
+impl ToolNames {
+    /// Changes the names in a request that the rule does not allow.
+    pub(crate) fn fit(request: &mut Request<'_>, rule: NameRule) -> Self {
+        let mut renamed = Vec::new();
+        for tool in &mut request.tools {
+            change(&mut tool.name, rule, &mut renamed);
+        }
+        if let Some(Choice::One(name)) = &mut request.choice {
+            change(name, rule, &mut renamed);
+        }
+        // Calls of earlier turns may name tools that are no longer offered.
+        for part in request.turns.iter_mut().flat_map(|turn| &mut turn.parts) {
+            if let Content::Call(call) = &mut part.content {
+                change(&mut call.name, rule, &mut renamed);
+            }
+        }
+        Self((!renamed.is_empty()).then(|| Arc::new(renamed)))
+    }
+
+    /// The names of both; where several providers are tried, an answer may come from any of them.
+    #[must_use]
+    pub fn joined(self, other: &Self) -> Self {
+        let (Some(own), Some(others)) = (&self.0, &other.0) else {
+            return if self.0.is_some() { self } else { other.clone() };
+        };
+        if own == others {
+            return self;
+        }
+        Self(Some(Arc::new(own.iter().chain(others.iter()).cloned().collect())))
+    }
+
+    /// The caller's name of a tool, where another one was sent.
+    pub(crate) fn own(&self, sent: &Text<'_>) -> Option<Text<'static>> {
+        let renamed = self.0.as_ref()?;
+        let sent = sent.decode();
+        renamed.iter().find(|one| one.sent == *sent).map(|one| one.own.clone().into())
+    }
+
+    /// Puts the caller's names into a whole answer.
+    pub(crate) fn restore(&self, answer: &mut Answer<'_>) {
+        if self.0.is_none() {
+            return;
+        }
+        for part in &mut answer.parts {
+            if let Content::Call(call) = &mut part.content {
+                if let Some(own) = self.own(&call.name) {
+                    call.name = own;
+                }
+            }
+        }
+    }
+}
+
+/// Gives an event of a stream what the caller knows: an id where its provider gave none, and the caller's name of a tool.
+pub(crate) fn name_as_caller(event: &mut Event<'_>, id: &str, names: &ToolNames) {
+    match event {
+        Event::Start { id: own, .. } if own.as_ref().is_none_or(Text::is_empty) => *own = Some(id.to_owned().into()),
+        Event::Call { name, .. } => {
+            if let Some(own) = names.own(name) {
+                *name = own;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn change(name: &mut Text<'_>, rule: NameRule, renamed: &mut Vec<Renamed>) {
+    let own = name.decode();
+    let Cow::Owned(sent) = fitted(&own, rule) else { return };
+    if !renamed.iter().any(|one| one.sent == sent) {
+        renamed.push(Renamed { sent: sent.clone(), own: own.into_owned() });
+    }
+    *name = sent.into();
+}
