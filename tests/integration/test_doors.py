@@ -250,7 +250,7 @@ def inner(house: House) -> None:
 
 def tool_call(client: httpx.Client, path: str, tool: str, arguments: Any) -> Any:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    body["params"] = {"name": tool, "arguments": arguments}  # type: ignore[assignment]
+    body["params"] = {"name": tool, "arguments": arguments}
     accept = {"accept": "application/json, text/event-stream"}
     answer = client.post(path, json=body, headers=accept)
     document = (
