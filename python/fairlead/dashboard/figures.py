@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.moment import now_ms
+from fairlead.money import without_price
 
 NO_PRICE: Final = "no price"
 NONE: Final = "\N{EN DASH}"
@@ -60,6 +61,17 @@ def sum_of(micros: float | None, *, is_unpriced: bool) -> str:
     if not is_unpriced:
         return money(micros)
     return f"{money(micros)} + {NO_PRICE}" if micros else NO_PRICE
+
+
+def total(row: Mapping[str, Any]) -> str:
+    """The cost of a group of requests, and how many of them have no price and are not in it."""
+    return total_of(row["costUsdMicros"], row["unpricedRequests"])
+
+
+def total_of(micros: float, unpriced: int) -> str:
+    """As `total`. A group of which no cost is known does not cost $0."""
+    left_out = without_price(unpriced)
+    return money(micros) + left_out if micros or not unpriced else left_out.removeprefix(" + ")
 
 
 def milliseconds(value: float | None) -> str:

@@ -20,7 +20,7 @@ from fairlead.usage.recent import read_recent_by_connection
 from fairlead.usage.reports import ConnectionReport, RateName, merge_reports
 from fairlead.usage.sessions import count_sessions, read_sessions
 from fairlead.usage.span import Span
-from fairlead.usage.views import View
+from fairlead.usage.views import UNPRICED, View
 
 router = APIRouter(prefix="/api", tags=["usage"])
 
@@ -61,6 +61,7 @@ class SessionView(View):
     tokens_output: int
     cost_usd_micros: int
     cost_usd: float
+    unpriced_requests: int = Field(description=UNPRICED)
     model: str | None
     provider: str | None
     connection_id: str | None
