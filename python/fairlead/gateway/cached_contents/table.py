@@ -33,10 +33,7 @@ _NAMES: Final = ", ".join(field.name for field in fields(CachedContent))
 
 def insert_cached(con: Connection, cached: CachedContent) -> None:
     """Adds a cached content. `RateLimited`, `OwnerStorageFull`, `StorageFull`."""
-    con.execute(
-        "DELETE FROM cached_contents WHERE expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)",
-        [cached.created_at_ms],
-    )
+    delete_expired_cached(con, cached.created_at_ms)
     (count,) = con.execute(
         "SELECT count(*) FROM cached_contents WHERE owner = ?", [cached.owner]
     ).fetchone() or (0,)
@@ -47,6 +44,14 @@ def insert_cached(con: Connection, cached: CachedContent) -> None:
     con.execute(
         f"INSERT INTO cached_contents ({_NAMES}) VALUES ({places})",
         [getattr(cached, field.name) for field in fields(CachedContent)],
+    )
+
+
+def delete_expired_cached(con: Connection, now_ms: int) -> None:
+    """Deletes cached contents that have expired or whose key was deleted, in the writer."""
+    con.execute(
+        "DELETE FROM cached_contents WHERE expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)",
+        [now_ms],
     )
 
 
