@@ -260,7 +260,7 @@ GROUPS: Final = (
     Group(
         "Shadows",
         (
-            Field(f"{_SHADOWS}.enabled", "Models are asked beside, for comparison", "switch"),
+            Field(f"{_SHADOWS}.enabled", "Models are asked in parallel, for comparison", "switch"),
             Field(f"{_SHADOWS}.targets", "Which", "lines", "One in a line.", example="groq/llama"),
             Field(f"{_SHADOWS}.sampleRate", "Share of requests", "decimal", "0 to 1; empty: 0.1."),
             Field(f"{_SHADOWS}.maxTargets", "Of one request", "whole", "Empty: 1.", "shadows"),

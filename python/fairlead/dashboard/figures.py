@@ -87,7 +87,9 @@ def milliseconds(value: float | None) -> str:
         minutes, rest = divmod(round(value / 1000), 60)
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     if value >= 1000:
-        return f"{value / 1000:.2f} s" if value < 10_000 else f"{value / 1000:.1f} s"
+        if value < 10_000:
+            return f"{value / 1000:.2f} s"
+        return f"{f'{value / 1000:.1f}'.removesuffix('.0')} s"
     if value < 0.1:
         return f"{value * 1000:.0f} µs"
     return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"

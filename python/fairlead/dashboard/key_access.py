@@ -144,7 +144,7 @@ def _models(key: Record) -> str:
 def _combos(key: Record) -> str:
     if key["allowedCombos"]:
         return f"only {_named(key['allowedCombos'], '')}"
-    return "all" if key["allowAutoCombos"] else "all but those that are made by themselves"
+    return "all" if key["allowAutoCombos"] else "all but automatic ones"
 
 
 def _connections(key: Record, names: Mapping[str, str]) -> str:

@@ -104,7 +104,7 @@ def _models(combos: list[Any]) -> Group:
         (
             *model_access(combos),
             Field("forcedModel", "Always this model", hint="Whatever callers ask for."),
-            Field("allowAutoCombos", "May use combos that are made by themselves", "switch"),
+            Field("allowAutoCombos", "May use automatic combos", "switch"),
             Field("disableNonPublicModels", "Only models that are listed", "switch"),
             Field(
                 "catalogScope",

@@ -36,7 +36,7 @@ async def _groups(api: Api) -> tuple[Group, ...]:
                 Field("description", "What it is for", "prose", is_required=True),
                 Field(
                     "prompt",
-                    "What it is told to be",
+                    "Instructions",
                     "prose",
                     "Callers never see it.",
                     is_required=True,

@@ -273,7 +273,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Connection", row["connectionId"] and names.connection(row["connectionId"])),
         ("Attempts", str(row["attempts"])),
         ("Cache", row["cache"] and " ".join(filter(None, (row["cache"], row["cacheKind"])))),
-        ("Made shorter", row.get("compression") and _shorter(row)),
+        ("Shortened", row.get("compression") and _shorter(row)),
         ("Prices", ", ".join(row["priceTiers"])),
         ("Fault injection", row["chaos"]),
         ("Worker", row["workerId"]),

@@ -40,7 +40,7 @@ GROUPS: Final = (
                 "Tell of",
                 "choices",
                 options=(
-                    ("budget.reached", "a limit of money that is reached in part"),
+                    ("budget.reached", "a share of a spending limit is reached"),
                     ("budget.forecast", "a limit that will not last at this pace"),
                 ),
             ),
@@ -97,7 +97,7 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
     goes = [
         f"The server {server['host']} and its password.",
         f"{mail['queue']['pending']:,} mails that wait: they are given up.",
-        "Nobody is told by mail from then on. Webhooks stay.",
+        "No mail is sent from then on. Webhooks stay.",
     ]
     return Question("Remove the mail server?", goes, "Remove", f"/dashboard{PLACE}")
 
