@@ -52,7 +52,7 @@ impl RefusalCounts {
     /// Counts a refusal at this moment. `route` is absent where the request was refused before it had one.
     pub fn note(&self, at_ms: u64, address: Option<IpAddr>, route: Option<&'static Route>, fault: &Error) {
         let message = &fault.message;
-        let end = message.floor_char_boundary(MESSAGE_BYTES.min(message.len()));
+        let end = (0..=MESSAGE_BYTES.min(message.len())).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
         let (method, path) = route.map_or(("", ""), |route| (route.method, route.path));
         let one = RefusedCallers {
             minute_ms: at_ms - at_ms % MINUTE_MS,
@@ -104,20 +104,24 @@ mod tests {
         Error::client(ErrorKind::Unauthenticated, "The API key is not known here.")
     }
 
-    fn address(last: u16) -> Option<IpAddr> {
-        Some(IpAddr::from([192, 0, (last >> 8) as u8, last as u8]))
+    fn address(last: u16) -> IpAddr {
+        IpAddr::from([192, 0, (last >> 8) as u8, last as u8])
     }
 
     #[test]
     fn equal_refusals_of_a_minute_are_one_count() {
         let counts = RefusalCounts::default();
         for at_ms in [60_000, 60_001, 119_999, 120_000] {
-            counts.note(at_ms, address(1), None, &unknown_key());
+            counts.note(at_ms, Some(address(1)), None, &unknown_key());
         }
-        counts.note(120_001, address(2), None, &unknown_key());
+        counts.note(120_001, Some(address(2)), None, &unknown_key());
         let found: Vec<_> =
             counts.report().iter().map(|one| (one.minute_ms, one.address, one.requests, one.status)).collect();
-        let expected = vec![(60_000, address(1), 3, 401), (120_000, address(1), 1, 401), (120_000, address(2), 1, 401)];
+        let expected = vec![
+            (60_000, Some(address(1)), 3, 401),
+            (120_000, Some(address(1)), 1, 401),
+            (120_000, Some(address(2)), 1, 401),
+        ];
         assert_eq!(found, expected);
     }
 
@@ -125,7 +129,7 @@ mod tests {
     fn many_addresses_are_counted_together_and_nothing_is_lost() {
         let counts = RefusalCounts::default();
         for last in 0..1_000 {
-            counts.note(60_000, address(last), None, &unknown_key());
+            counts.note(60_000, Some(address(last)), None, &unknown_key());
         }
         let found = counts.report();
         assert_eq!(found.len(), PLACES + 1);
@@ -137,7 +141,7 @@ mod tests {
     fn minutes_that_are_over_are_forgotten() {
         let counts = RefusalCounts::default();
         for minute in 0..20 {
-            counts.note(minute * MINUTE_MS, address(1), None, &unknown_key());
+            counts.note(minute * MINUTE_MS, Some(address(1)), None, &unknown_key());
         }
         assert_eq!(counts.report().len(), MINUTES);
     }
