@@ -86,6 +86,7 @@ _BUDGET = {
     "name": "its name",
     "field": "the limit, by its field in the record",
     "spentUsdMicros": "spent in this window",
+    "unpricedRequests": "requests of this window without a price, which the sum leaves out",
     "limitUsdMicros": "the limit",
     "startsAt": "when the window began",
     "resetsAt": "when it ends",

@@ -13,6 +13,13 @@ def micros_of(usd: float) -> int:
     return round(Decimal(str(usd)) * USD_MICROS)
 
 
+def without_price(requests: int) -> str:
+    """What a sum of costs leaves out, to stand behind it: ` + 14 requests without a price`; nothing for none."""
+    if not requests:
+        return ""
+    return f" + {requests:,} {'request' if requests == 1 else 'requests'} without a price"
+
+
 def usd_of(micros: int) -> float:
     """Converts micro-dollars to dollars."""
     return micros / USD_MICROS

@@ -70,7 +70,7 @@ async def test_a_page_shows_what_was_told_and_what_is_unknown(control) -> None:
     # Where nothing is known of such a route, nothing is said.
     other = await connect(control, "groq")
     assert (
-        "Usage that the provider reports"
+        "Usage reported by the provider"
         not in (await control.client.get(f"/dashboard/providers/{other}")).text
     )
 
@@ -86,7 +86,7 @@ async def test_an_administrators_key_is_set_and_forgotten(control) -> None:
     assert (await stored(control, connection_id)).key_sealed is not None
     page = (await control.client.get(place)).text
     assert KEY not in page
-    assert "Ask now" in page
+    assert "Read now" in page
     wrong = await post(control, place, act="usage_key", usageKey="a b")
     assert wrong.status_code == 400
     assert "printable ASCII" in wrong.text

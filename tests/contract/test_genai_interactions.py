@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -154,7 +155,6 @@ def test_a_response_in_the_background_is_told_of_to_nobody(
         ({}, "model is required"),
         ({"background": None}, "background"),
         ({"store": False}, "store must be true"),
-        ({"stream": True}, "stream must be false"),
         ({"input": []}, "input must not be empty"),
         ({"input": [{"type": "audio", "data": ""}]}, "input[0].type must be text"),
         ({"input": [{"type": "google_search_call"}]}, "input[0].type must be user_input"),
@@ -187,3 +187,116 @@ def test_an_interaction_without_background_is_answered_at_its_end(
         model=model, input="and then", previous_interaction_id=made.id
     )
     assert after.status == "completed"
+
+
+def stream(caller: GenaiCaller, **ask: Any) -> list[Any]:
+    events = list(caller.genai.interactions.create(stream=True, **ask))
+    assert not [event for event in events if getattr(event, "is_unknown", False)]
+    return events
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+def test_an_interaction_is_streamed(
+    callers: Callable[..., GenaiCaller], model: str, version: str
+) -> None:
+    caller = callers(version)
+    events = stream(caller, model=model, input="hello there")
+    kinds = [event.event_type for event in events]
+    assert (kinds[0], kinds[-1]) == ("interaction.created", "interaction.completed")
+    assert kinds.index("step.start") < kinds.index("step.delta") < kinds.index("step.stop")
+    assert kinds.count("step.start") == kinds.count("step.stop")
+    deltas = [event.delta for event in events if event.event_type == "step.delta"]
+    text = "".join(delta.text for delta in deltas if delta.type == "text")
+    assert "hello there" in text
+    done = events[-1].interaction
+    assert (done.id, done.status, done.model) == (events[0].interaction.id, "completed", model)
+    assert done.usage.total_tokens > 0
+    # It is stored, and the next one continues it.
+    stored = caller.genai.interactions.get(done.id)
+    assert stored.output_text == text
+    after = stream(caller, model=model, input="and then", previous_interaction_id=done.id)
+    assert after[-1].interaction.status == "completed"
+
+
+@pytest.mark.anyio
+async def test_an_interaction_is_streamed_to_the_asynchronous_client(
+    callers: Callable[..., GenaiCaller], model: str
+) -> None:
+    caller = callers()
+    events = [
+        event.event_type
+        async for event in await caller.genai.aio.interactions.create(
+            model=model, input="hello there", stream=True
+        )
+    ]
+    assert (events[0], events[-1]) == ("interaction.created", "interaction.completed")
+
+
+def test_a_call_of_a_function_is_streamed(callers: Callable[..., GenaiCaller], model: str) -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [{"type": "function", "name": "weather", "parameters": schema}]
+    events = stream(callers(), model=model, input="Weather?", tools=tools)
+    (start,) = [
+        event
+        for event in events
+        if event.event_type == "step.start" and event.step.type == "function_call"
+    ]
+    assert (start.step.name, start.step.arguments) == ("weather", {})
+    pieces = [
+        event.delta.arguments
+        for event in events
+        if event.event_type == "step.delta" and event.index == start.index
+    ]
+    assert set(json.loads("".join(pieces))) == {"city"}
+    done = events[-1].interaction
+    assert done.status == "requires_action"
+    (call,) = [step for step in done.steps if step.type == "function_call"]
+    assert (call.id, set(call.arguments)) == (start.step.id, {"city"})
+
+
+def test_a_stream_is_resumed_after_an_event(
+    callers: Callable[..., GenaiCaller], model: str
+) -> None:
+    """While it runs in the background, and when it has ended."""
+    caller, stranger = callers(), callers()
+    first = caller.genai.interactions.create(
+        model=f"{model}@latency_ms=1000", input="one two three", stream=True, background=True
+    )
+    created = next(iter(first))
+    first.close()
+    interaction_id = created.interaction.id
+    resume = caller.genai.interactions.get
+
+    def read(**how: Any) -> list[Any]:
+        return list(resume(interaction_id, stream=True, **how))
+
+    running = read(last_event_id=created.event_id)
+    assert running[0].event_type != "interaction.created"
+    assert running[-1].interaction.status == "completed"
+    whole = read()
+    assert [event.event_id for event in whole[1:]] == [event.event_id for event in running]
+    middle = len(whole) // 2
+    rest = read(last_event_id=whole[middle].event_id)
+    assert [event.event_id for event in rest] == [event.event_id for event in whole[middle + 1 :]]
+    with pytest.raises(Exception, match="no response"):
+        list(stranger.genai.interactions.get(interaction_id, stream=True))
+    with pytest.raises(Exception, match="last_event_id"):
+        read(last_event_id="x")
+
+
+def test_a_stream_ends_with_the_error_and_with_a_cancellation(
+    callers: Callable[..., GenaiCaller], model: str
+) -> None:
+    caller = callers()
+    failed = stream(caller, model=f"{model}@status=400", input="x")
+    assert [event.event_type for event in failed[-2:]] == ["error", "interaction.completed"]
+    assert failed[-2].error.message
+    assert failed[-1].interaction.status == "failed"
+    slow = caller.genai.interactions.create(
+        model=f"{model}@latency_ms=20000", input="x", stream=True, background=True
+    )
+    events = iter(slow)
+    interaction_id = next(events).interaction.id
+    assert caller.genai.interactions.cancel(interaction_id).status == "cancelled"
+    last = list(events)[-1]
+    assert (last.event_type, last.interaction.status) == ("interaction.completed", "cancelled")

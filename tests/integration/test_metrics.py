@@ -85,6 +85,9 @@ def test_calls_are_counted_by_outcome_provider_and_kind(gateway: Gateway, lane: 
     assert after["fairlead_provider_requests_total"].value(**failed) == 1
     assert after["fairlead_tokens_total"].value(provider=provider, kind="input") == 18
     assert after["fairlead_tokens_total"].value(provider=provider, kind="output") == 8
+    assert after["fairlead_unpriced_requests_total"].value(provider=provider) == 2, (
+        "no price is set"
+    )
     count = after["fairlead_provider_duration_seconds"].samples[
         "fairlead_provider_duration_seconds_count", frozenset({("provider", provider)})
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead.money import USD_MICROS
+from fairlead.money import USD_MICROS, without_price
 
 
 def exact_dollars(usd: str) -> str:
@@ -20,6 +20,17 @@ def cost_of(record: Mapping[str, Any]) -> str:
     if not record["isUnpriced"]:
         return dollars(known)
     return f"{dollars(known)} + no price" if known else "no price"
+
+
+def total_of(micros: int, unpriced: int) -> str:
+    """A sum of costs, and how many requests have no price and are not in it. A sum that is all unknown is not $0."""
+    left_out = without_price(unpriced)
+    return dollars(micros) + left_out if micros or not unpriced else left_out.removeprefix(" + ")
+
+
+def total(row: Mapping[str, Any]) -> str:
+    """As `total_of`, of a group of requests as the API shows it."""
+    return total_of(row["costUsdMicros"], row["unpricedRequests"])
 
 
 def dollars(micros: int) -> str:

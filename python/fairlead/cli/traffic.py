@@ -25,6 +25,8 @@ class ProviderTraffic:
     """The upper end of the histogram's bucket; None also for what is slower than the last one."""
     tokens_per_s: float
     cost_usd_micros_per_minute: float
+    unpriced_per_minute: float
+    """Requests without a price, whose cost is not known and not in the cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Traffic:
     in_flight: int
     open_streams: int
     cost_usd_micros_per_minute: float
+    unpriced_per_minute: float
+    """Requests without a price, whose cost is not known and not in the cost."""
     providers: list[ProviderTraffic]
 
     def document(self) -> dict[str, Any]:
@@ -50,6 +54,7 @@ class Traffic:
             "inFlight": self.in_flight,
             "openStreams": self.open_streams,
             "costUsdMicrosPerMinute": round(self.cost_usd_micros_per_minute),
+            "unpricedRequestsPerMinute": round(self.unpriced_per_minute, 3),
             "providers": [
                 {
                     "provider": each.provider,
@@ -59,6 +64,7 @@ class Traffic:
                     "p95LatencyMs": each.p95_latency_ms,
                     "tokensPerSecond": round(each.tokens_per_s, 3),
                     "costUsdMicrosPerMinute": round(each.cost_usd_micros_per_minute),
+                    "unpricedRequestsPerMinute": round(each.unpriced_per_minute, 3),
                 }
                 for each in self.providers
             ],
@@ -96,6 +102,9 @@ def traffic_between(
         cost_usd_micros_per_minute=grown.total("fairlead_cost_usd_micros_total")
         * _MINUTE_S
         / interval_s,
+        unpriced_per_minute=grown.total("fairlead_unpriced_requests_total")
+        * _MINUTE_S
+        / interval_s,
         providers=rows,
     )
 
@@ -119,6 +128,9 @@ def _provider_traffic(
         tokens_per_s=_sum_of(grown, "fairlead_tokens_total", provider, ("input", "output"))
         / interval_s,
         cost_usd_micros_per_minute=_sum_of(grown, "fairlead_cost_usd_micros_total", provider)
+        * _MINUTE_S
+        / interval_s,
+        unpriced_per_minute=_sum_of(grown, "fairlead_unpriced_requests_total", provider)
         * _MINUTE_S
         / interval_s,
     )

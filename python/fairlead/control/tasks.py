@@ -24,13 +24,13 @@ LOOK_EVERY_S: Final = 10.0
 class TaskEntry:
     """A task of the module's `TASKS`, by name.
 
-    It starts with control, unless `begins_with` names a module: then once that is imported, or with control if
+    It starts with control, unless `begins_with` names modules: then once one of them is imported, or with control if
     one of `tables` (of the state database) has rows.
     """
 
     name: str
     module: str
-    begins_with: str | None = None
+    begins_with: str | tuple[str, ...] | None = None
     tables: tuple[str, ...] = ()
     once: bool = False
     """Whether only one of several controls on one database may run it at a time: timers. Tasks that work on items
@@ -38,6 +38,12 @@ class TaskEntry:
     """
     of_many: bool = False
     """Whether there is only work for it where several nodes may share one database."""
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules that it begins with."""
+        named = self.begins_with
+        return (named,) if isinstance(named, str) else named or ()
 
 
 _SCRAPING: Final = (
@@ -58,6 +64,7 @@ TASKS: Final = (
     TaskEntry("usage.merging", "fairlead.usage.tasks"),
     TaskEntry("usage.traces", "fairlead.usage.tasks"),
     TaskEntry("usage.bodies", "fairlead.usage.tasks"),
+    TaskEntry("usage.refused-callers", "fairlead.usage.tasks"),
     TaskEntry("health.turns", "fairlead.gateway.health.transitions"),
     TaskEntry("resilience.states", "fairlead.gateway.resilience.persistence"),
     TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),
@@ -86,8 +93,14 @@ TASKS: Final = (
     TaskEntry(
         "gateway.batches",
         "fairlead.gateway.batches.tasks",
-        "fairlead.gateway.batches.runner",
-        ("batches", "files", "uploads"),
+        # Its sweep deletes files, uploads and cached contents, which are stored without a batch too.
+        (
+            "fairlead.gateway.batches.runner",
+            "fairlead.gateway.files.router",
+            "fairlead.gateway.files.google_files_router",
+            "fairlead.gateway.cached_contents.router",
+        ),
+        ("batches", "files", "uploads", "google_uploads", "cached_contents"),
     ),
     TaskEntry("gateway.responses.intake", "fairlead.gateway.responses.intake"),
     TaskEntry(
@@ -117,21 +130,19 @@ class TaskStarter:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._imported = {
-            entry.begins_with: asyncio.Event() for entry in TASKS if entry.begins_with is not None
-        }
+        self._imported = {entry.modules: asyncio.Event() for entry in TASKS if entry.modules}
         self.notice_imports()
 
     def notice_imports(self) -> None:
         """Starts the tasks whose modules have been imported; called after each import of routers."""
-        for module, event in self._imported.items():
-            if module in sys.modules:
+        for modules, event in self._imported.items():
+            if any(module in sys.modules for module in modules):
                 event.set()
 
     async def run(self, entry: TaskEntry) -> None:
         """Runs one task, from when there may be work for it until it ends."""
-        if entry.begins_with is not None:
-            await self._begin_of_work(self._imported[entry.begins_with], entry.tables)
+        if entry.modules:
+            await self._begin_of_work(self._imported[entry.modules], entry.tables)
         module = await asyncio.to_thread(import_module, entry.module)
         tasks: tuple[BackgroundTask, ...] = module.TASKS
         task = next(task for task in tasks if task.name == entry.name)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from fairlead.dashboard.audit_words import ACTS, ATTEMPTS
+
 Entry = Mapping[str, Any]
 _VERBS: Final = {"POST": "Created", "PUT": "Changed", "PATCH": "Changed", "DELETE": "Deleted"}
 # The things of the API by the beginning of their routes, the longest first.
@@ -32,8 +34,7 @@ _THINGS: Final = {
     "/api/guardrails": "guardrails",
     "/api/resilience": "circuit breakers",
     "/api/cache": "response cache",
-    "/api/backups": "backup",
-    "/api/agents": "agent",
+    "/api/agent-skills": "agent",
     "/api/usage/token-limits": "token limit",
     "/api/files": "file",
     "/api/batches": "batch",
@@ -50,23 +51,7 @@ _ACTS: Final = {
     "rotate-secret": "Rotated the secret of",
     "secret": "Rotated the secret of",
     "reset": "Reset",
-    "model-cooldowns": "Ended a cooldown of",
-    "restore": "Restored",
-    "reorder": "Reordered",
-    "members": "Changed the members of",
-    "authorize": "Began a",
     "simulate": "Simulated",
-    "preview": "Previewed",
-    "purge-request-history": "Deleted the request log of the",
-}
-_WHOLE: Final = {
-    "/login": "Signed in",
-    "/login/2fa": "Gave a second factor",
-    "/api/auth/login": "Signed in",
-    "/logout": "Signed out",
-    "/api/auth/logout": "Signed out",
-    "/setup": "Set up the owner",
-    "/api/auth/password": "Changed a password",
 }
 _VALUE_MAX: Final = 60
 
@@ -81,8 +66,9 @@ class Sentence(NamedTuple):
 def sentence_of(entry: Entry) -> Sentence:
     """The sentence; an entry of a route that is not known here says its method and path."""
     route = entry["route"] or entry["path"]
-    if route in _WHOLE:
-        return Sentence(_WHOLE[route], ())
+    changes = tuple(filter(None, map(_change, entry["changes"])))
+    if (act := ACTS.get(f"{entry['method']} {route}")) is not None:
+        return Sentence(_of_whom(entry, act), changes)
     place = max((each for each in _THINGS if _is_below(route, each)), key=len, default=None)
     if place is None:
         return Sentence(f"{entry['method']} {entry['path']}", ())
@@ -90,10 +76,17 @@ def sentence_of(entry: Entry) -> Sentence:
     thing, name = _THINGS[place], _name_of(entry)
     verb = _ACTS.get(last) if last != place.rpartition("/")[2] else None
     verb = verb or _VERBS.get(entry["method"], entry["method"])
-    if thing in ("settings", "prices", "compression settings", "guardrails") and verb == "Created":
-        verb = "Changed"
     words = f"{verb} {thing}" + (f" {name}" if name else "")
-    return Sentence(words, tuple(filter(None, map(_change, entry["changes"]))))
+    return Sentence(words, changes)
+
+
+def _of_whom(entry: Entry, act: str) -> str:
+    """The act and the name of its thing. A sign-in names the address that was given, whoever gave it."""
+    name = _name_of(entry)
+    if act not in ATTEMPTS:
+        return f"{act} {name}" if name else act
+    words = act if entry.get("outcome", "done") == "done" else ATTEMPTS[act]
+    return f"{words} as {name}" if name else words
 
 
 def label_of(field: str) -> str:

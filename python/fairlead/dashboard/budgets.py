@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from fairlead.dashboard.api import Api
+from fairlead.dashboard.figures import total_of
 from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.spending import Spending, read_spending
 from fairlead.dashboard.window import ZEROS, Row, day_start_ms
@@ -26,6 +27,13 @@ class Budget:
     words: str
     spent: int
     limit: int
+    unpriced: int = 0
+    """Requests in the window without a price: nobody knows what they add to `spent`."""
+
+    @property
+    def spent_words(self) -> str:
+        """The amount that is spent, as far as it is known."""
+        return total_of(self.spent, self.unpriced)
 
     @property
     def part(self) -> float:
@@ -77,8 +85,10 @@ def _budgets(limits: list[_Limit], spending: dict[int, Spending]) -> list[Budget
             key["id"],
             key["name"],
             f"{_PERIODS[kind.period]}, {key['usageLimitTz']}",
-            spending[start_ms].keys.get(key["id"], ZEROS)["costUsdMicros"],
+            spent["costUsdMicros"],
             round(key[kind.field] * 1_000_000),
+            spent["unpricedRequests"],
         )
         for key, kind, start_ms in limits
+        for spent in [spending[start_ms].keys.get(key["id"], ZEROS)]
     ]

@@ -68,6 +68,8 @@ class Chart:
     labels: tuple[str, ...]
     is_labelled: bool
     """Whether each column has its label."""
+    is_even: bool
+    """Whether as many columns follow each label, which then stands at the first of them."""
     series: tuple[Series, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -132,6 +134,7 @@ def _empty_chart(
 ) -> Chart:
     """The frame of a chart with its table, and nothing drawn in it."""
     show, top = scale.show, scale.top
+    marks = _marks(len(labels))
     rows = tuple(
         (label, *(show(each.values[at]) for each in series)) for at, label in enumerate(labels)
     )
@@ -140,8 +143,9 @@ def _empty_chart(
         (),
         (),
         tuple(show(top * (GRID_LINES - at) / GRID_LINES) for at in range(GRID_LINES + 1)),
-        tuple(labels[at] for at in _marks(len(labels))),
+        tuple(labels[at] for at in marks),
         len(labels) <= LABELS_MAX,
+        len(marks) > 0 and len(labels) > LABELS_MAX and len(labels) % len(marks) == 0,
         tuple(series),
         ("", *(each.name for each in series)),
         rows,
@@ -150,8 +154,12 @@ def _empty_chart(
 
 
 def _marks(many: int) -> list[int]:
+    """The columns that have a label: at one distance from each other, where the number of columns can be divided."""
     if many <= LABELS_MAX:
         return list(range(many))
+    step = next(each for each in range(math.ceil(many / LABELS_MAX), many + 1) if many % each == 0)
+    if step < many:
+        return list(range(0, many, step))
     return [round(at * (many - 1) / (LABELS_MAX - 1)) for at in range(LABELS_MAX)]
 
 

@@ -140,7 +140,7 @@ def _step_fields(
         Field(f"{at}label", "Label", most=200),
         Field(
             f"{at}prompt",
-            "It is told",
+            "Prompt",
             "prose",
             "For the strategy pipeline: the prompt of this step.",
         ),

@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.moment import now_ms
+from fairlead.money import without_price
 
 NO_PRICE: Final = "no price"
 NONE: Final = "\N{EN DASH}"
@@ -62,6 +63,17 @@ def sum_of(micros: float | None, *, is_unpriced: bool) -> str:
     return f"{money(micros)} + {NO_PRICE}" if micros else NO_PRICE
 
 
+def total(row: Mapping[str, Any]) -> str:
+    """The cost of a group of requests, and how many of them have no price and are not in it."""
+    return total_of(row["costUsdMicros"], row["unpricedRequests"])
+
+
+def total_of(micros: float, unpriced: int) -> str:
+    """As `total`. A group of which no cost is known does not cost $0."""
+    left_out = without_price(unpriced)
+    return money(micros) + left_out if micros or not unpriced else left_out.removeprefix(" + ")
+
+
 def milliseconds(value: float | None) -> str:
     """A duration with its unit."""
     if value is None:
@@ -75,7 +87,9 @@ def milliseconds(value: float | None) -> str:
         minutes, rest = divmod(round(value / 1000), 60)
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     if value >= 1000:
-        return f"{value / 1000:.2f} s" if value < 10_000 else f"{value / 1000:.1f} s"
+        if value < 10_000:
+            return f"{value / 1000:.2f} s"
+        return f"{f'{value / 1000:.1f}'.removesuffix('.0')} s"
     if value < 0.1:
         return f"{value * 1000:.0f} µs"
     return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"

@@ -36,7 +36,7 @@ async def read_left(api: Api, key: dict[str, Any]) -> list[RemainingLimit]:
     found = [
         RemainingLimit(
             f"Money, {each.words}",
-            f"{money(each.spent)} of {money(each.limit)}, {money(max(each.limit - each.spent, 0))} left",
+            f"{each.spent_words} of {money(each.limit)}, {money(max(each.limit - each.spent, 0))} left",
             each.part,
             None,
         )

@@ -102,21 +102,8 @@ def _models(combos: list[Any]) -> Group:
     return Group(
         "Which models",
         (
-            Field(
-                "modelAccessMode",
-                "Models",
-                "choice",
-                options=(("all", "all but the blocked ones"), ("restricted", "only these")),
-            ),
+            *model_access(combos),
             Field("forcedModel", "Always this model", hint="Whatever callers ask for."),
-            Field("allowedModels", "Only these", "lines", "One in a line; * stands for any."),
-            Field("blockedModels", "Never these", "lines", "One in a line; * stands for any."),
-            Field(
-                "allowedCombos",
-                "Only these combos",
-                "choices",
-                options=tuple((each["name"], each["name"]) for each in combos),
-            ),
             Field("allowAutoCombos", "May use automatic combos", "switch"),
             Field("disableNonPublicModels", "Only models that are listed", "switch"),
             Field(
@@ -129,6 +116,26 @@ def _models(combos: list[Any]) -> Group:
                     ("models", "models"),
                 ),
             ),
+        ),
+    )
+
+
+def model_access(combos: list[Any]) -> tuple[Field, ...]:
+    """The models and combos that the keys of a form may use."""
+    return (
+        Field(
+            "modelAccessMode",
+            "Models",
+            "choice",
+            options=(("all", "all but the blocked ones"), ("restricted", "only these")),
+        ),
+        Field("allowedModels", "Only these", "lines", "One in a line; * stands for any."),
+        Field("blockedModels", "Never these", "lines", "One in a line; * stands for any."),
+        Field(
+            "allowedCombos",
+            "Only these combos",
+            "choices",
+            options=tuple((each["name"], each["name"]) for each in combos),
         ),
     )
 

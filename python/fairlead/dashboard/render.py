@@ -16,6 +16,7 @@ from fairlead.dashboard import chart, figures, form
 from fairlead.dashboard.chart_markup import draw_columns, draw_rows
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.registry import navigation, navigation_has
+from fairlead.money import without_price
 from fairlead.style.page_style import (
     COLOURS,
     guard_headers,
@@ -48,6 +49,9 @@ templates.filters.update(
     exact=figures.exact,
     money=figures.money,
     cost=figures.cost,
+    total=figures.total,
+    without_price=without_price,
+    total_of=figures.total_of,
     ms=figures.milliseconds,
     share=figures.share,
     size=figures.size,

@@ -10,7 +10,14 @@ from fairlead.dashboard.api import Api
 from fairlead.dashboard.window import Row, day_start_ms, read_history
 from fairlead.moment import iso, moment_of
 
-SUMMED: Final = ("requests", "errors", "tokensInput", "tokensOutput", "costUsdMicros")
+SUMMED: Final = (
+    "requests",
+    "errors",
+    "tokensInput",
+    "tokensOutput",
+    "costUsdMicros",
+    "unpricedRequests",
+)
 
 
 class Spending(NamedTuple):

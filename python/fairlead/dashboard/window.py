@@ -156,6 +156,7 @@ ZEROS: Final[Row] = dict.fromkeys(
         "tokensReasoning",
         "tokensCacheWrite",
         "costUsdMicros",
+        "unpricedRequests",
     ),
     0,
 ) | dict.fromkeys(

@@ -31,6 +31,10 @@ class LimitUse(Wire):
     unit: Unit
     limit: float
     used: float
+    unpriced_requests: int = Field(
+        description="With `usd`: requests whose cost is not known, or not all of it, because a model has no price; "
+        "`used` leaves them out. Else 0."
+    )
     left: float
     starts_at: Time
     resets_at: Time
@@ -72,14 +76,10 @@ async def read_spending(services: Services, group_id: str) -> GroupSpending:
         for group in levels
         for limit in compile_limits(group.fields)
     ]
-    questions = [
-        Question(group_id=each.group_id, unit=each.limit["unit"], from_ms=each.starts_ms)
-        for each in counted
-    ]
-    sums = await spent_of(services.state, services.usage, questions) if questions else []
+    sums = await _read_used(services, counted)
     uses: dict[str, list[LimitUse]] = {group.id: [] for group in levels}
-    for each, used in zip(counted, sums, strict=True):
-        uses[each.group_id].append(_use(each, used))
+    for each, (used, unpriced) in zip(counted, sums, strict=True):
+        uses[each.group_id].append(_use(each, used, unpriced))
     return GroupSpending.model_construct(
         levels=[
             LevelSpending.model_construct(
@@ -88,6 +88,24 @@ async def read_spending(services: Services, group_id: str) -> GroupSpending:
             for group in levels
         ]
     )
+
+
+async def _read_used(services: Services, counted: list[_Counted]) -> list[tuple[int, int]]:
+    """The amount used of each limit, and the number of requests without a price beside an amount of money."""
+    amounts = [
+        Question(group_id=each.group_id, unit=each.limit["unit"], from_ms=each.starts_ms)
+        for each in counted
+    ]
+    if not amounts:
+        return []
+    unpriced = [each.model_copy(update={"unit": "unpriced_requests"}) for each in amounts]
+    sums = await spent_of(services.state, services.usage, amounts + unpriced)
+    return [
+        (used, left_out if question.unit == "usd_micros" else 0)
+        for question, used, left_out in zip(
+            amounts, sums[: len(amounts)], sums[len(amounts) :], strict=True
+        )
+    ]
 
 
 def _window(limit: dict[str, Any], at_ms: int) -> tuple[int, int]:
@@ -99,7 +117,7 @@ def _window(limit: dict[str, Any], at_ms: int) -> tuple[int, int]:
     return _core.limit_window(period, value, at_ms, limit["zone"])
 
 
-def _use(counted: _Counted, used: int) -> LimitUse:
+def _use(counted: _Counted, used: int, unpriced: int) -> LimitUse:
     unit, amount = counted.limit["unit"], counted.limit["amount"]
     shown = usd_of if unit == "usd_micros" else float
     return LimitUse.model_construct(
@@ -107,6 +125,7 @@ def _use(counted: _Counted, used: int) -> LimitUse:
         unit=_UNITS[unit],
         limit=shown(amount),
         used=shown(used),
+        unpriced_requests=unpriced,
         left=shown(max(0, amount - used)),
         starts_at=moment_of(counted.starts_ms),
         resets_at=moment_of(counted.ends_ms),

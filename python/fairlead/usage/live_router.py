@@ -15,7 +15,7 @@ from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.usage.figures.sessions import count_sessions, read_sessions
-from fairlead.usage.routes.views import View
+from fairlead.usage.routes.views import UNPRICED, View
 from fairlead.usage.sums.facts import EVERYTHING, Filters, Selection, sums_of
 from fairlead.usage.sums.ranges import span_of
 from fairlead.usage.sums.recent import read_recent_by_connection
@@ -61,6 +61,7 @@ class SessionView(View):
     tokens_output: int
     cost_usd_micros: int
     cost_usd: float
+    unpriced_requests: int = Field(description=UNPRICED)
     model: str | None
     provider: str | None
     connection_id: str | None

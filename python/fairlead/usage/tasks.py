@@ -10,6 +10,7 @@ from fairlead.store.arrivals import Arrivals
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.store.spool_watch import SpoolWatch
 from fairlead.usage.bodies.body_keeping import body_keeper_of
+from fairlead.usage.ingestion.refused_callers import run_intake
 from fairlead.usage.ingestion.retention import run_merging, run_retention
 from fairlead.usage.ingestion.shared_log import SharedLog, store_of
 from fairlead.usage.telemetry.traces import traces_of
@@ -82,4 +83,5 @@ TASKS = (
     BackgroundTask("usage.merging", _merging),
     BackgroundTask("usage.traces", _traces),
     BackgroundTask("usage.bodies", _bodies),
+    BackgroundTask("usage.refused-callers", run_intake),
 )

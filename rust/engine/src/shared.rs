@@ -42,6 +42,7 @@ pub struct Shared {
     pub control: Arc<crate::upstream::connector::Origin>,
     pub counts: Counts,
     pub metrics: crate::observe::metrics::Metrics,
+    pub refused_callers: crate::observe::refused_callers::RefusalCounts,
     pub counter_reports: crate::control::counters::CounterReports,
     /// The usage of keys under their limits.
     pub ledger: Ledger,
@@ -155,6 +156,7 @@ impl Shared {
             control,
             counts: Counts::default(),
             metrics: crate::observe::metrics::Metrics::default(),
+            refused_callers: crate::observe::refused_callers::RefusalCounts::default(),
             counter_reports: crate::control::counters::CounterReports::default(),
             ledger: leases.as_ref().map_or_else(Ledger::default, |leases| Ledger::shared(Arc::clone(&leases.terms))),
             sessions: leases

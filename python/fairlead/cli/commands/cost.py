@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
 from fairlead.cli.commands.usage import FIELDS, name_groups
-from fairlead.cli.money import dollars
+from fairlead.cli.money import total_of
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json
 from fairlead.cli.printable import printable
@@ -58,29 +58,46 @@ def cost(
         if as_json:
             show_json({**page, "history": rows, "limit": len(rows), "offset": 0})
             return
-        unpriced = instance.get("/api/usage/unpriced", **{"from": start})["total"]
         name_groups(instance, rows, [by.value])
-    sums = [(_label(row[FIELDS[by.value]], by), int(row["costUsdMicros"])) for row in rows]
-    sums.sort(key=(lambda each: each[0]) if by is CostGroup.DAY else (lambda each: -each[1]))
+    sums = [
+        CostSum(
+            _label(row[FIELDS[by.value]], by),
+            int(row["costUsdMicros"]),
+            int(row["unpricedRequests"]),
+        )
+        for row in rows
+    ]
+    sums.sort(
+        key=(lambda each: each.label) if by is CostGroup.DAY else (lambda each: -each.usd_micros)
+    )
     for line in bars(sums, _width()):
         print(line)
-    total = sum(micros for _, micros in sums)
-    say(f"{dollars(total)} since {page['from']}." if sums else "Nothing was called in that time.")
-    if unpriced:
-        say(f"{unpriced} requests had no price, so their cost is not known and not in the sums.")
+    if not sums:
+        say("Nothing was called in that time.")
+        return
+    whole = total_of(sum(each.usd_micros for each in sums), sum(each.unpriced for each in sums))
+    say(f"{whole} since {page['from']}.")
 
 
-def bars(sums: list[tuple[str, int]], width: int) -> list[str]:
+class CostSum(NamedTuple):
+    """The cost of a group in micro-dollars, and its requests without a price, which are not in it."""
+
+    label: str
+    usd_micros: int
+    unpriced: int = 0
+
+
+def bars(sums: list[CostSum], width: int) -> list[str]:
     """A line for each sum: its label, a bar as long as its share of the largest, and the money; all of one width."""
-    labels = [_clipped(printable(label)) for label, _ in sums]
-    moneys = [dollars(micros) for _, micros in sums]
+    labels = [_clipped(printable(each.label)) for each in sums]
+    moneys = [total_of(each.usd_micros, each.unpriced) for each in sums]
     label_width = max(map(len, labels), default=0)
     money_width = max(map(len, moneys), default=0)
     room = max(width - label_width - money_width - 2, 1)
-    most = max((micros for _, micros in sums), default=0)
+    most = max((each.usd_micros for each in sums), default=0)
     return [
-        f"{label:<{label_width}} {_bar(micros, most, room):<{room}} {money:>{money_width}}"
-        for label, money, (_, micros) in zip(labels, moneys, sums, strict=True)
+        f"{label:<{label_width}} {_bar(each.usd_micros, most, room):<{room}} {money:>{money_width}}"
+        for label, money, each in zip(labels, moneys, sums, strict=True)
     ]
 
 

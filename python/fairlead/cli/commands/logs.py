@@ -10,6 +10,7 @@ from urllib.parse import quote
 import typer
 
 from fairlead.cli.commands.completion import complete_key, complete_model
+from fairlead.cli.commands.refused import RefusedFeed, mention_refused, show_refused
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.money import cost_of
 from fairlead.cli.names import key_names, provider_names
@@ -84,11 +85,18 @@ def logs(
     session_tag: Annotated[
         str | None, typer.Option(help="Only requests with this session tag (X-Gateway-Session-Id).")
     ] = None,
+    refused: Annotated[
+        bool,
+        typer.Option(
+            "--refused",
+            help="Show instead the requests that were refused because of the caller's key or address.",
+        ),
+    ] = False,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Show finished requests, the newest last. Requests that were refused before a key was known are not listed."""
+    """Show finished requests, the newest last. With `--refused`, show those of callers who were refused."""
     from fairlead.cli.instance import Instance
 
     if ctx.invoked_subcommand is not None:
@@ -103,10 +111,18 @@ def logs(
         "connectionId": connection,
         "sessionTag": session_tag,
     }
+    has_filter = any(value is not None for value in filters.values())
+    if refused and (follow or has_filter):
+        raise CommandFailed("--refused goes without --follow and without a filter.")
     with Instance(url, data_dir) as instance:
+        if refused:
+            show_refused(instance, limit, as_json=as_json)
+            return
         answer = instance.get(_PATH, limit=limit, **filters)
         if follow:
-            _follow(LogFeed(instance, filters), answer["logs"], as_json=as_json)
+            with_refused = not as_json and not has_filter
+            feed = LogFeed(instance, filters, with_refused=with_refused)
+            _follow(feed, answer["logs"], as_json=as_json)
         elif as_json:
             show_json(answer)
         else:
@@ -116,6 +132,7 @@ def logs(
                 [_row(record, names) for record in reversed(answer["logs"])],
                 empty="No request has finished yet.",
             )
+            mention_refused(instance)
 
 
 @app.command()
@@ -176,8 +193,11 @@ def _print_body(title: str, message: dict[str, Any]) -> None:
 class LogFeed:
     """Settled requests that were not shown before; a long one settles after others that began later."""
 
-    def __init__(self, instance: Instance, filters: dict[str, Any]) -> None:
+    def __init__(
+        self, instance: Instance, filters: dict[str, Any], *, with_refused: bool = False
+    ) -> None:
         self.instance = instance
+        self.refused = RefusedFeed(instance) if with_refused else None
         self._filters = filters
         self._shown: OrderedDict[str, None] = OrderedDict()
 
@@ -220,6 +240,8 @@ def _follow(feed: LogFeed, first: list[Record], *, as_json: bool) -> None:
         time.sleep(_EVERY_S)
         try:
             _print(feed.fresh(), names, as_json=as_json)
+            for count in feed.refused.fresh() if feed.refused else ():
+                say(_line(_refused_row(count)))
         except CommandFailed:
             if time.monotonic() - last_answer_s > _PATIENCE_S:
                 raise
@@ -255,3 +277,11 @@ def _row(record: Record, names: dict[str, str]) -> list[Any]:
         f"{record['latencyMs']:.0f}",
         " ".join(filter(None, (record["errorKind"], record["errorMessage"]))) or None,
     ]
+
+
+def _refused_row(count: Record) -> list[Any]:
+    """Refused requests in the columns of the log: the address takes the place of the key."""
+    request = f"{count['method']} {count['path']}".strip() or None
+    error = f"{count['kind']} {count['message']}".strip()
+    address = count["address"] or "others"
+    return [count["minute"], count["status"], request, None, address, 0, 0, None, None, error]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fairlead.cli.money import dollars
+from fairlead.cli.money import total
 from fairlead.cli.names import key_names, provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import pick, show_json, show_table
@@ -38,7 +38,7 @@ def sessions(
                 each["model"],
                 names.get(each["provider"], each["provider"]),
                 *pick(each, "requests", "errors"),
-                dollars(each["costUsdMicros"]),
+                total(each),
                 each["lastSeen"],
             ]
             for each in found["sessions"]

@@ -8,18 +8,19 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
+from math import ceil
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.metrics_text import parse_metrics
-from fairlead.cli.money import dollars
+from fairlead.cli.money import total_of
 from fairlead.cli.names import provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import show_json
 from fairlead.cli.printable import printable
-from fairlead.cli.traffic import Traffic, traffic_between
+from fairlead.cli.traffic import ProviderTraffic, Traffic, traffic_between
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
@@ -92,7 +93,7 @@ def _frame(url: str, sample: Traffic | None, lines: int) -> Any:
         f"{sample.requests_per_s:.1f} requests/s   {sample.errors_per_s:.1f} errors/s   "
         f"{sample.in_flight} in flight   {sample.open_streams} streams   "
         f"{sample.shed_per_s:.1f} turned away/s   "
-        f"{dollars(round(sample.cost_usd_micros_per_minute))}/min"
+        f"{_cost(sample)}/min"
     )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("provider", overflow="ellipsis", no_wrap=True)
@@ -107,11 +108,17 @@ def _frame(url: str, sample: Traffic | None, lines: int) -> Any:
             _milliseconds(each.mean_latency_ms),
             _milliseconds(each.p95_latency_ms),
             f"{each.tokens_per_s:.0f}",
-            dollars(round(each.cost_usd_micros_per_minute)),
+            _cost(each),
         )
     if not (left_out := len(sample.providers) - len(shown)):
         return Group(head, figures, table)
     return Group(head, figures, table, Text(f"and {left_out} more, less busy"))
+
+
+def _cost(each: Traffic | ProviderTraffic) -> str:
+    """The cost in a minute, and the number of requests without a price that it leaves out."""
+    # Less than one in a minute is not none.
+    return total_of(round(each.cost_usd_micros_per_minute), ceil(each.unpriced_per_minute))
 
 
 def _milliseconds(value: float | None) -> str:

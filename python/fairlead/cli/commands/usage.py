@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.money import dollars
+from fairlead.cli.money import total
 from fairlead.cli.names import key_names, provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import say, show_json, show_table
@@ -54,8 +54,8 @@ def usage(
         return
     with Instance(url, data_dir) as instance:
         start = since_parameter(since)
-        answer = instance.get("/api/usage/history", groupBy=by, limit=limit, **{"from": start})
-        unpriced = instance.get("/api/usage/unpriced", **{"from": start})["total"]
+        query = {"groupBy": by, "limit": limit, "from": start}
+        answer = instance.get("/api/usage/history", **query)
         if as_json:
             show_json(answer)
             return
@@ -69,7 +69,7 @@ def usage(
                 row["errors"],
                 row["tokensInput"],
                 row["tokensOutput"],
-                dollars(row["costUsdMicros"]),
+                total(row),
                 f"{row['p50LatencyMs']:.0f}",
                 f"{row['p95LatencyMs']:.0f}",
             ]
@@ -77,8 +77,6 @@ def usage(
         ],
         empty="There were no calls in this time.",
     )
-    if unpriced:
-        say(f"{unpriced} requests had no price, so their cost is not known and not in the sums.")
 
 
 @app.command()

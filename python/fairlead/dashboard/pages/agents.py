@@ -36,7 +36,7 @@ async def _groups(api: Api) -> tuple[Group, ...]:
                 Field("description", "Description", "prose", is_required=True),
                 Field(
                     "prompt",
-                    "Prompt",
+                    "Instructions",
                     "prose",
                     "Callers never see it.",
                     is_required=True,

@@ -187,6 +187,9 @@ async def test(visit: Visit, _typed: FormFields) -> View:
         "names": names,
         "results": RESULTS,
         "cost": sum(each["costUsd"] or 0 for each in trial["targets"]) * 1_000_000,
+        "unpriced": sum(
+            each["result"] == "ok" and each["costUsd"] is None for each in trial["targets"]
+        ),
     }
     return View("combo_test.html", fields)
 

@@ -17,7 +17,7 @@ from fairlead.dashboard.form import (
 )
 from fairlead.dashboard.in_force import ACCESS, refuse_idle
 from fairlead.dashboard.key_access import limit_name
-from fairlead.dashboard.key_fields import connection_access, spending_limits
+from fairlead.dashboard.key_fields import connection_access, model_access, spending_limits
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
@@ -71,25 +71,7 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
         ),
         Group("Spending limits of all its keys together", _MONEY, is_open=True),
         Group("Rate limits", _PACE),
-        Group(
-            "Which models",
-            (
-                Field(
-                    "modelAccessMode",
-                    "Models",
-                    "choice",
-                    options=(("all", "all but the blocked ones"), ("restricted", "only these")),
-                ),
-                Field("allowedModels", "Only these", "lines", "One in a line; * stands for any."),
-                Field("blockedModels", "Never these", "lines", "One in a line; * stands for any."),
-                Field(
-                    "allowedCombos",
-                    "Only these combos",
-                    "choices",
-                    options=tuple((each["name"], each["name"]) for each in combos),
-                ),
-            ),
-        ),
+        Group("Which models", model_access(combos)),
         connection_access(connections),
         Group("Guardrails that no key opts out of", _GUARDRAILS),
     )

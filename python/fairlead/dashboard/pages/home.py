@@ -27,6 +27,7 @@ from fairlead.dashboard.window import (
 from fairlead.moment import iso, moment_of, now_ms
 
 NOW_MS: Final = 60_000
+SUMMED: Final = ("requests", "costUsdMicros", "unpricedRequests")
 BUDGETS_SHOWN: Final = 6
 NEAR: Final = 0.8
 # Circuits that let fewer requests through than all, or are about to.
@@ -62,7 +63,7 @@ async def show(visit: Visit) -> View:
         _more_notices(api),
         read_recent(api),
     )
-    this_month = {name: past[name] + today[name] for name in ("requests", "costUsdMicros")}
+    this_month = {name: past[name] + today[name] for name in SUMMED}
     failing = await _notices_of_failures(api, recent.failing)
     notices = [*failing, *notices_of_health(health), *more, *_notices_of_budgets(budgets)]
     notices.sort(key=lambda each: each.mood != "bad")
@@ -73,7 +74,7 @@ async def show(visit: Visit) -> View:
         "today": today,
         "month": this_month,
         "projected": round(this_month["costUsdMicros"] * whole),
-        "sums": {name: sum(row[name] for row in rows) for name in ("requests", "costUsdMicros")},
+        "sums": {name: sum(row[name] for row in rows) for name in SUMMED},
         "streams": sum(each["openStreams"] for each in health["workers"] if each["live"]),
         "in_flight": max(
             sum(each["inFlight"] for each in health["workers"] if each["live"])

@@ -30,7 +30,7 @@ from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
 from fairlead.dashboard.spending import read_spending
-from fairlead.dashboard.window import day_and_month, day_start_ms, read_total, window_of
+from fairlead.dashboard.window import ZEROS, day_and_month, day_start_ms, read_total, window_of
 
 PLACE: Final = "/keys"
 
@@ -46,6 +46,7 @@ async def show_keys(visit: Visit) -> View:
         "keys": [key for key in keys if wanted in key["name"].lower()],
         "has_any": bool(keys),
         "wanted": wanted,
+        "none_spent": ZEROS,
         "today": spending[day_ms].keys,
         "week": spending[week_ms].keys,
     }

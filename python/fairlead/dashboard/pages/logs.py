@@ -13,6 +13,7 @@ from fairlead.dashboard.combo_fields import STRATEGIES
 from fairlead.dashboard.form import Options
 from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.pages.refused import read_refused
 from fairlead.dashboard.reason import kinds, reason_of, short_reason
 from fairlead.dashboard.timeline import make_timeline
 from fairlead.dashboard.window import window_of
@@ -77,7 +78,7 @@ async def show_logs(visit: Visit) -> View:
     after = query.get("after")
     error = None
     answer: dict[str, Any] = {"logs": [], "total": 0, "next": None}
-    names = await read_names(visit.api)
+    names, refused = await asyncio.gather(read_names(visit.api), read_refused(visit.api, window, 1))
     try:
         answer = await visit.api.get(
             "/api/usage/request-logs",
@@ -101,6 +102,7 @@ async def show_logs(visit: Visit) -> View:
         "outcomes": OUTCOMES,
         "keys": sorted(names.keys.items(), key=lambda each: each[1].lower()),
         "error": error,
+        "refused": refused["requests"],
         "longest": longest,
         **_words(),
     }
@@ -271,7 +273,7 @@ def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
         ("Connection", row["connectionId"] and names.connection(row["connectionId"])),
         ("Attempts", str(row["attempts"])),
         ("Cache", row["cache"] and " ".join(filter(None, (row["cache"], row["cacheKind"])))),
-        ("Made shorter", row.get("compression") and _shorter(row)),
+        ("Shortened", row.get("compression") and _shorter(row)),
         ("Prices", ", ".join(row["priceTiers"])),
         ("Fault injection", row["chaos"]),
         ("Worker", row["workerId"]),

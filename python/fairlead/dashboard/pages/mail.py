@@ -45,7 +45,7 @@ GROUPS: Final = (
                 "Tell of",
                 "choices",
                 options=(
-                    ("budget.reached", "a limit of money that is reached in part"),
+                    ("budget.reached", "a share of a spending limit is reached"),
                     ("budget.forecast", "a limit that will not last at this pace"),
                 ),
             ),

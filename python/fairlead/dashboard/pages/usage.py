@@ -6,7 +6,7 @@ import asyncio
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -17,6 +17,7 @@ from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.names import Names, read_names
 from fairlead.dashboard.page import Page, View, Visit
+from fairlead.dashboard.spending import SUMMED
 from fairlead.dashboard.window import (
     ROWS_MAX,
     ZEROS,
@@ -40,6 +41,7 @@ COLUMNS: Final = {
     "tokens_output": "tokensOutput",
     "tokens_cached": "tokensCached",
     "cost_usd_micros": "costUsdMicros",
+    "unpriced_requests": "unpricedRequests",
     "p50_latency_ms": "p50LatencyMs",
     "p99_latency_ms": "p99LatencyMs",
 }
@@ -58,7 +60,6 @@ MEASURES: Final[dict[str, tuple[str, str, Callable[[float | None], str]]]] = {
     "requests": ("Requests", "requests", figures.count),
     "tokens": ("Tokens", "tokens", figures.count),
 }
-UNPRICED: Final = "unpriced_requests"
 # Groups that the chart does not tell apart: days are its columns, and of session tags there are no sums by time.
 WHOLE: Final = ("tag", "day")
 # A cell that a spreadsheet would take for a formula.
@@ -76,13 +77,6 @@ class Line:
     part: float
     """The share of the largest group, 0 to 1."""
     href: str | None
-    unpriced: int = 0
-    """Requests of the group whose cost is not known."""
-
-    @property
-    def cost(self) -> str:
-        """The group's cost as far as it is known."""
-        return figures.sum_of(self.row["costUsdMicros"], is_unpriced=self.unpriced > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +96,13 @@ class Choice:
 async def show_usage(visit: Visit) -> View:
     """Sums, a chart of the largest groups, and a table of all."""
     choice = _choice(visit)
-    names, unpriced, now, before, series = await asyncio.gather(
+    names, now, before, series = await asyncio.gather(
         read_names(visit.api),
-        _read_unpriced(visit.api, choice),
         _read_rows(visit.api, choice, **_series_of(choice)),
         _read_rows_before(visit.api, choice),
         _read_whole(visit.api, choice),
     )
-    lines = [
-        replace(line, unpriced=unpriced.get(line.row.get(GROUPS[choice.group][1]), 0))
-        for line in _lines(choice, names, now.rows, before.rows)
-    ]
-    missing = sum(unpriced.values())
+    lines = _lines(choice, names, now.rows, before.rows)
     fields = {
         "choice": choice,
         "groups": [(text, choice.link(by=name)) for name, (text, _) in GROUPS.items()],
@@ -122,8 +111,7 @@ async def show_usage(visit: Visit) -> View:
         "measure_name": MEASURES[choice.measure][0],
         "windows": [(name, choice.link(window=name)) for name in ("1h", "24h", "7d", "30d")],
         "sums": now.totals,
-        "missing": missing,
-        "cost": figures.sum_of(now.totals["costUsdMicros"], is_unpriced=missing > 0),
+        "missing": now.totals["unpricedRequests"],
         "before": before.totals,
         "lines": lines[:SHOWN],
         "hidden": len(lines) - SHOWN,
@@ -139,9 +127,7 @@ async def show_usage(visit: Visit) -> View:
 async def download_csv(visit: Visit) -> Response:
     """The table as CSV; money in US dollars, times in milliseconds."""
     choice = _choice(visit)
-    names, unpriced, (rows, *_) = await asyncio.gather(
-        read_names(visit.api), _read_unpriced(visit.api, choice), _read_rows(visit.api, choice)
-    )
+    names, (rows, *_) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(
@@ -158,7 +144,7 @@ async def download_csv(visit: Visit) -> Response:
                 *choice.window.bounds,
                 *(row["requests"], row["errors"], row["tokensInput"], row["tokensOutput"]),
                 row.get("tokensCached", ""),
-                *_exported_cost(row, unpriced.get(row.get(GROUPS[choice.group][1]), 0)),
+                *_exported_cost(row),
                 *(row.get("p50LatencyMs", ""), row.get("p99LatencyMs", "")),
             )
         )
@@ -168,13 +154,10 @@ async def download_csv(visit: Visit) -> Response:
 async def download_parquet(visit: Visit) -> Response:
     """The table as Parquet: times of its window in UTC, money in whole micro-dollars."""
     choice = _choice(visit)
-    names, unpriced, (rows, *_) = await asyncio.gather(
-        read_names(visit.api), _read_unpriced(visit.api, choice), _read_rows(visit.api, choice)
-    )
+    names, (rows, *_) = await asyncio.gather(read_names(visit.api), _read_rows(visit.api, choice))
     columns: dict[str, list[Any]] = {
         choice.group: [_name(choice.group, names, row) for row in rows],
         **{column: [row.get(name) for row in rows] for column, name in COLUMNS.items()},
-        UNPRICED: [unpriced.get(row.get(GROUPS[choice.group][1]), 0) for row in rows],
     }
     content = await asyncio.to_thread(_parquet, choice, columns)
     return _attachment(choice, "parquet", content, "application/vnd.apache.parquet")
@@ -182,7 +165,7 @@ async def download_parquet(visit: Visit) -> Response:
 
 def _parquet(choice: Choice, columns: dict[str, list[Any]]) -> bytes:
     kinds = {name: pl.Float64 if "latency" in name else pl.Int64 for name in COLUMNS}
-    frame = pl.DataFrame(columns, schema={choice.group: pl.String, **kinds, UNPRICED: pl.Int64})
+    frame = pl.DataFrame(columns, schema={choice.group: pl.String, **kinds})
     start, end = (
         pl.lit(moment_of(at_ms)).cast(pl.Datetime("ms", "UTC"))
         for at_ms in (choice.window.from_ms, choice.window.until_ms)
@@ -217,18 +200,12 @@ def _choice(visit: Visit) -> Choice:
     )
 
 
-def _exported_cost(row: Row, unpriced: int) -> tuple[str, int]:
+def _exported_cost(row: Row) -> tuple[str, int]:
     """The cost in US dollars, `no price` where nothing of it is known, and how many requests it leaves out."""
+    unpriced = row["unpricedRequests"]
     if unpriced and not row["costUsdMicros"]:
         return figures.NO_PRICE, unpriced
     return f"{row['costUsdMicros'] / 1_000_000:.6f}", unpriced
-
-
-async def _read_unpriced(api: Api, choice: Choice) -> dict[str | None, int]:
-    """Requests without a price by the group's value; session tags are not distinguished."""
-    group = "model" if choice.group == "tag" else choice.group
-    answer = await api.get("/api/usage/unpriced", groupBy=group, **choice.window.query)
-    return {each["value"]: each["requests"] for each in answer["groups"]}
 
 
 async def _read_rows(api: Api, choice: Choice, **more: Any) -> History:
@@ -256,13 +233,10 @@ async def _read_tags(api: Api) -> list[Row]:
     answer = await api.get("/api/sessions", minutes=TAG_MINUTES)
     sums: dict[str, Row] = {}
     for each in answer["sessions"]:
-        row = sums.setdefault(each["sessionId"], {**each, **dict.fromkeys(_SUMMED, 0)})
-        for name in _SUMMED:
+        row = sums.setdefault(each["sessionId"], {**each, **dict.fromkeys(SUMMED, 0)})
+        for name in SUMMED:
             row[name] += each[name]
     return list(sums.values())
-
-
-_SUMMED: Final = ("requests", "errors", "tokensInput", "tokensOutput", "costUsdMicros")
 
 
 def _series_of(choice: Choice) -> dict[str, Any]:

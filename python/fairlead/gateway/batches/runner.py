@@ -15,8 +15,15 @@ from fairlead.calls.own_relay import relay_client
 from fairlead.errors import FairleadError
 from fairlead.gateway.batches.notifications import notify_end
 from fairlead.gateway.batches.run import WIDTH, BatchRun
-from fairlead.gateway.batches.table import Batch, active_batches, change_batch
+from fairlead.gateway.batches.table import (
+    Batch,
+    active_batches,
+    change_batch,
+    delete_ownerless,
+)
+from fairlead.gateway.cached_contents.table import delete_expired_cached
 from fairlead.gateway.files.contents import contents_of
+from fairlead.gateway.files.google_table import take_expired_google_uploads
 from fairlead.gateway.files.table import all_ids, take_expired
 from fairlead.gateway.files.upload_table import all_part_ids, take_expired_uploads
 from fairlead.moment import now_ms
@@ -80,9 +87,7 @@ class BatchRunner(Runner[Batch]):
             await run.run()
 
     async def sweep(self) -> None:
-        gone = await self.services.state.database.write(
-            lambda con: take_expired(con, now_ms()) + take_expired_uploads(con, now_ms())
-        )
+        gone = await self.services.state.database.write(lambda con: _take_expired(con, now_ms()))
         await self._contents.remove(*gone)
         now_s = asyncio.get_running_loop().time()
         if self._strays_looked_s is None or now_s - self._strays_looked_s >= STRAYS_EVERY_S:
@@ -157,3 +162,14 @@ class BatchRunner(Runner[Batch]):
             notify_end(con, batch.id, origin)
 
         await self.services.state.record(end)
+
+
+def _take_expired(con: Connection, at_ms: int) -> list[str]:
+    """Deletes the rows of everything that has expired or whose key was deleted, and returns the ids of its contents."""
+    delete_ownerless(con)
+    delete_expired_cached(con, at_ms)
+    return [
+        *take_expired(con, at_ms),
+        *take_expired_uploads(con, at_ms),
+        *take_expired_google_uploads(con, at_ms),
+    ]

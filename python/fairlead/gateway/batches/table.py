@@ -199,6 +199,13 @@ def delete_completed(con: Connection, owner: str, limit: int) -> tuple[list[str]
     return ids, len(rows) > limit
 
 
+def delete_ownerless(con: Connection) -> None:
+    """Deletes batches that have ended and whose key was deleted: nobody can read them any more."""
+    con.execute(
+        "DELETE FROM batches WHERE ended_at_ms IS NOT NULL AND owner NOT IN (SELECT id FROM keys)"
+    )
+
+
 def _by_owner(batches: list[Batch]) -> dict[str, Iterator[Batch]]:
     found: dict[str, list[Batch]] = {}
     for batch in batches:

@@ -34,14 +34,19 @@ _CACHED: Final = Table("cached_contents", CachedContent)
 
 def insert_cached(con: Connection, cached: CachedContent) -> None:
     """Adds a cached content. `RateLimited`, `OwnerStorageFull`, `StorageFull`."""
-    con.execute(
-        "DELETE FROM cached_contents WHERE expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)",
-        [cached.created_at_ms],
-    )
+    delete_expired_cached(con, cached.created_at_ms)
     if _CACHED.count(con, "owner = ?", cached.owner) >= OWNER_MAX:
         raise RateLimited(f"A key has at most {OWNER_MAX} cached contents: delete some.")
     claim_bytes(con, DATABASE, cached.owner, cached.size_bytes)
     _CACHED.insert(con, cached)
+
+
+def delete_expired_cached(con: Connection, now_ms: int) -> None:
+    """Deletes cached contents that have expired or whose key was deleted, in the writer."""
+    con.execute(
+        "DELETE FROM cached_contents WHERE expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)",
+        [now_ms],
+    )
 
 
 def find_cached(con: Connection, cached_id: str, owner: str, now_ms: int) -> CachedContent:

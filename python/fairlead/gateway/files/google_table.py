@@ -89,6 +89,16 @@ def receive_piece(con: Connection, upload: GoogleUpload, size: int) -> GoogleUpl
     return _UPLOADS.read(row)
 
 
+def take_expired_google_uploads(con: Connection, now_ms: int) -> list[str]:
+    """Deletes uploads that have expired or whose key was deleted, and returns the ids of their pieces."""
+    gone = _UPLOADS.select(
+        con, "WHERE expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys) LIMIT 1000", now_ms
+    )
+    for upload in gone:
+        forget_google_upload(con, upload.id)
+    return [piece_id for upload in gone for piece_id in upload.piece_ids()]
+
+
 def forget_google_upload(con: Connection, upload_id: str) -> None:
     """Deletes an upload that has ended."""
     con.execute("DELETE FROM google_uploads WHERE id = ?", [upload_id])

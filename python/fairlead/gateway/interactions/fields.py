@@ -83,15 +83,6 @@ class InteractionAsk(GoogleWire):
             raise PydanticCustomError("store", "must be true or left out: it is read later")
         return store
 
-    @field_validator("stream", mode="after")
-    @classmethod
-    def _whole(cls, stream: bool) -> bool:
-        if stream:
-            raise PydanticCustomError(
-                "stream", "must be false: stream the response of the same id at /v1/responses"
-            )
-        return stream
-
     @field_validator("response_format", mode="after")
     @classmethod
     def _one(cls, formats: TextFormat | list[TextFormat] | None) -> TextFormat | None:

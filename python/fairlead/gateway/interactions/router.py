@@ -7,20 +7,25 @@ import contextlib
 from typing import Annotated, Any, Final
 
 from fastapi import Body, Header, Query
+from starlette.responses import Response
 
 from fairlead.calls.own_relay import COUNTED
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.google import google_router
 from fairlead.gateway.interactions.fields import InteractionAsk
+from fairlead.gateway.interactions.stream import live_frames, number_of, stored_frames
 from fairlead.gateway.interactions.translation import as_response
 from fairlead.gateway.interactions.view import interaction_view
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.background_request import background_request
+from fairlead.gateway.responses.creation import event_stream
+from fairlead.gateway.responses.events import stored_events
 from fairlead.gateway.responses.ownership import (
     cancel_response,
     delete_owned_response,
     read_response,
+    read_with_events,
 )
 from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.moment import now_ms
@@ -38,10 +43,11 @@ async def create(
     services: ServicesDep,
     owner: OwnerDep,
     counted: Annotated[str | None, Header(alias=COUNTED, include_in_schema=False)] = None,
-) -> dict[str, Any]:
+) -> Any:
     """With `background` it is answered at once, and read later. Without, it is answered when it has ended, or
-    after 50 s as it is then: read it until it has ended. `webhook_config` names webhooks that replace the key's
-    webhooks (`/v1/webhooks`).
+    after 50 s as it is then: read it until it has ended. With `stream` the answer is its events as they arrive,
+    with `background` or without. `webhook_config` names webhooks that replace the key's webhooks
+    (`/v1/webhooks`).
     """
     hooks = ask.webhook_config or WebhookConfig()
     body = as_response(ask)
@@ -56,6 +62,8 @@ async def create(
     headers = headers_for(services, owner, {} if counted is None else {COUNTED: counted})
     job_request = await asyncio.to_thread(background_request, body)
     job = await background_responses(services).begin(f"key:{owner}", job_request, headers, note)
+    if ask.stream:
+        return event_stream(live_frames(job, -1))
     if not ask.background:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -68,14 +76,24 @@ async def read(
     services: ServicesDep,
     owner: OwnerDep,
     stream: Annotated[bool, Query()] = False,
-) -> dict[str, Any]:
-    """The interaction as it is now."""
-    if stream:
-        raise InvalidRequest(
-            "stream must be false: stream the response of the same id at /v1/responses.",
-            param="stream",
-        )
-    return interaction_view(*await read_response(services, f"key:{owner}", interaction_id))
+    last_event_id: Annotated[str | None, Query(max_length=300)] = None,
+) -> Any:
+    """The interaction as it is now. With `stream` its events, as they come, after the one of `last_event_id`."""
+    if last_event_id is not None and not stream:
+        raise InvalidRequest("last_event_id needs stream=true.", param="last_event_id")
+    key_owner = f"key:{owner}"
+    if not stream:
+        return interaction_view(*await read_response(services, key_owner, interaction_id))
+    after = number_of(last_event_id)
+    if (job := await background_responses(services).find(interaction_id, key_owner)) is not None:
+        return event_stream(live_frames(job, after))
+    stored, events = await read_with_events(services, key_owner, interaction_id)
+
+    def frames() -> bytes:
+        return stored_frames(stored_events(stored.response, events), stored.model, after)
+
+    # Serialising many events would block the event loop.
+    return Response(await asyncio.to_thread(frames), media_type="text/event-stream")
 
 
 async def cancel(

@@ -20,7 +20,9 @@ def interaction_view(response: dict[str, Any], model: str) -> dict[str, Any]:
         "status": status_of(response),
         "created": iso(moment_of(created_s * 1000)),
         "updated": iso(moment_of(updated_s * 1000)),
-        "steps": [step for item in response.get("output") or [] for step in _step(item)],
+        "steps": [
+            step for item in response.get("output") or [] if (step := step_of(item)) is not None
+        ],
     }
     if response.get("previous_response_id"):
         shown["previous_interaction_id"] = response["previous_response_id"]
@@ -33,32 +35,31 @@ def interaction_view(response: dict[str, Any], model: str) -> dict[str, Any]:
     return shown
 
 
-def _step(item: Any) -> list[dict[str, Any]]:
+def step_of(item: Any) -> dict[str, Any] | None:
+    """An item of a response as a step; None for one that an interaction has no step for."""
     if not isinstance(item, dict):
-        return []
+        return None
     match item.get("type"):
         case "message":
             texts = [
                 part.get("text") or part.get("refusal") or "" for part in item.get("content") or []
             ]
             contents = [{"type": "text", "text": text} for text in texts]
-            return [{"type": "model_output", "content": contents}]
+            return {"type": "model_output", "content": contents}
         case "reasoning":
             summary = [
                 {"type": "text", "text": part.get("text") or ""}
                 for part in item.get("summary") or []
             ]
-            return [{"type": "thought", "summary": summary}]
+            return {"type": "thought", "summary": summary}
         case "function_call":
-            return [
-                {
-                    "type": "function_call",
-                    "id": item.get("call_id"),
-                    "name": item.get("name"),
-                    "arguments": _arguments(item.get("arguments")),
-                }
-            ]
-    return []
+            return {
+                "type": "function_call",
+                "id": item.get("call_id"),
+                "name": item.get("name"),
+                "arguments": _arguments(item.get("arguments")),
+            }
+    return None
 
 
 def _arguments(text: Any) -> dict[str, Any]:

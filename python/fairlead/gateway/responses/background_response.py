@@ -14,6 +14,7 @@ from fairlead.store.work_leases import Lease
 
 EVENTS_MAX_BYTES: Final = 24 * 1024 * 1024
 HEARTBEAT_S: Final = 15.0
+KEEP_ALIVE: Final = b": keep-alive\n\n"
 INTERRUPTED: Final = "The gateway was restarted before the response was complete."
 
 
@@ -93,11 +94,16 @@ class BackgroundResponse:
 
     async def frames(self, after: int) -> AsyncIterator[bytes]:
         """Every event above this number as it comes, with a comment now and then where none does."""
+        async for found in self.numbered(after):
+            yield KEEP_ALIVE if found is None else frame_of(*found)
+
+    async def numbered(self, after: int) -> AsyncIterator[tuple[str, bytes] | None]:
+        """The type and text of every event above this number as it comes; None after a while without one."""
         place = after + 1
         while True:
             grew = self._grew
             while place < len(self.events):
-                yield frame_of(*self.events[place])
+                yield self.events[place]
                 place += 1
             if self.has_ended:
                 return
@@ -105,7 +111,7 @@ class BackgroundResponse:
                 async with asyncio.timeout(HEARTBEAT_S):
                     await grew.wait()
             except TimeoutError:
-                yield b": keep-alive\n\n"
+                yield None
 
     def _wake(self) -> None:
         self._grew.set()

@@ -27,6 +27,12 @@ def frame_of(kind: str, text: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), text)
 
 
+def stored_events(response: str, events: str | None) -> list[Event]:
+    """The events of a stored response, from their JSON where they are stored, or as it would have been streamed."""
+    found: list[Event] = orjson.loads(events) if events else events_of_whole(orjson.loads(response))
+    return found
+
+
 def events_of_whole(response: Event) -> list[Event]:
     """The events with which a finished response would have been streamed."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None}

@@ -9,8 +9,14 @@ import orjson
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.responses.background import background_responses, storing_end
 from fairlead.gateway.responses.intake import read_stored, response_intake
-from fairlead.gateway.responses.table import delete_response, find_response
+from fairlead.gateway.responses.table import (
+    StoredResponse,
+    delete_response,
+    events_of,
+    find_response,
+)
 from fairlead.moment import now_ms
+from fairlead.store.file import Connection
 from fairlead.store.services import Services
 
 
@@ -24,6 +30,18 @@ async def read_response(
         services, lambda con: find_response(con, response_id, owner, now_ms())
     )
     return orjson.loads(stored.response), stored.model
+
+
+async def read_with_events(
+    services: Services, owner: str, response_id: str
+) -> tuple[StoredResponse, str | None]:
+    """A stored response, and its events as JSON where they are stored. `NotFound`."""
+
+    def read(con: Connection) -> tuple[StoredResponse, str | None]:
+        stored = find_response(con, response_id, owner, now_ms())
+        return stored, events_of(con, response_id)
+
+    return await read_stored(services, read)
 
 
 async def cancel_response(

@@ -13,14 +13,17 @@ from fairlead.errors import InvalidRequest
 from fairlead.gateway.list_ends import list_ends
 from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.creation import event_stream
-from fairlead.gateway.responses.events import events_of_whole, frame
+from fairlead.gateway.responses.events import frame, stored_events
 from fairlead.gateway.responses.intake import read_stored
 from fairlead.gateway.responses.items import input_items
 from fairlead.gateway.responses.owner import OwnerDep
-from fairlead.gateway.responses.ownership import cancel_response, delete_owned_response
-from fairlead.gateway.responses.table import StoredResponse, events_of, find_response
+from fairlead.gateway.responses.ownership import (
+    cancel_response,
+    delete_owned_response,
+    read_with_events,
+)
+from fairlead.gateway.responses.table import find_response
 from fairlead.moment import now_ms
-from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 
 router = APIRouter(prefix="/v1/responses", tags=["responses"])
@@ -48,21 +51,20 @@ async def read(
             return event_stream(job.frames(after))
         return Response(orjson.dumps(job.response), media_type="application/json")
 
-    def read_with_events(con: Connection) -> tuple[StoredResponse, str | None]:
-        stored = find_response(con, response_id, owner, now_ms())
-        return stored, events_of(con, response_id) if stream else None
-
-    stored, events = await read_stored(services, read_with_events)
     if not stream:
+        stored = await read_stored(
+            services, lambda con: find_response(con, response_id, owner, now_ms())
+        )
         return Response(stored.response, media_type="application/json")
+    stored, events = await read_with_events(services, owner, response_id)
     # Serialising many events would block the event loop.
     frames = await asyncio.to_thread(_frames, stored.response, events, after)
     return Response(frames, media_type="text/event-stream")
 
 
 def _frames(response: str, events: str | None, after: int) -> bytes:
-    parsed = orjson.loads(events) if events else events_of_whole(orjson.loads(response))
-    return b"".join(frame(event) for event in parsed if event["sequence_number"] > after)
+    found = stored_events(response, events)
+    return b"".join(frame(event) for event in found if event["sequence_number"] > after)
 
 
 @router.delete("/{response_id}", summary="Delete a stored response")

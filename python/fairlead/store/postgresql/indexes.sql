@@ -12,6 +12,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS keys_id ON keys (id);
 CREATE UNIQUE INDEX IF NOT EXISTS keys_hash ON keys (hash);
 CREATE INDEX IF NOT EXISTS token_limits_id ON token_limits (id);
 CREATE INDEX IF NOT EXISTS token_limits_key ON token_limits (key_id);
+CREATE INDEX IF NOT EXISTS refused_callers_minute ON refused_callers (minute_ms);
 CREATE INDEX IF NOT EXISTS budget_alerts_owner ON budget_alerts (owner_id);
 
 CREATE UNIQUE INDEX IF NOT EXISTS users_id ON users (id);

@@ -20,11 +20,12 @@ from fairlead.store.outbox import Event, emit
 from fairlead.store.state import State
 from fairlead.usage.budgets.budget_mail import alert_mail
 from fairlead.usage.budgets.spending import Spending
-from fairlead.usage.budgets.spent import Question, spent_of
+from fairlead.usage.budgets.spent import Question, Unit, spent_of
 
 EVENTS: Final = ("budget.reached", "budget.forecast")
 # A projection from less than a tenth of the month says little.
 _FORECAST_FROM: Final = 10
+_UNITS: Final[tuple[Unit, Unit]] = ("usd_micros", "unpriced_requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +45,26 @@ async def raise_alerts(state: State, usage: Database, payers: Payers, at_ms: int
         return
     windows = [budget.window(at_ms) for budget in budgets]
     questions = [
-        _question(budget, starts_ms)
+        _question(budget, starts_ms, unit)
+        for unit in _UNITS
         for budget, (starts_ms, _) in zip(budgets, windows, strict=True)
     ]
     sums = await spent_of(state, usage, questions)
+    spent, unpriced = sums[: len(budgets)], sums[len(budgets) :]
     due = [
         (spending, alert)
-        for budget, window, spent in zip(budgets, windows, sums, strict=True)
-        for spending in [Spending(budget, *window, spent)]
+        for budget, window, *amounts in zip(budgets, windows, spent, unpriced, strict=True)
+        for spending in [Spending(budget, *window, *amounts)]
         for alert in due_alerts(spending, at_ms)
     ]
     if due and await state.read(lambda con: _unannounced(con, due)):
         await state.record(partial(_raise, due, at_ms))
 
 
-def _question(budget: Budget, starts_ms: int) -> Question:
+def _question(budget: Budget, starts_ms: int, unit: Unit) -> Question:
     if budget.scope == "group":
-        return Question(group_id=budget.owner_id, unit="usd_micros", from_ms=starts_ms)
-    return Question(key_id=budget.owner_id, unit="usd_micros", from_ms=starts_ms)
+        return Question(group_id=budget.owner_id, unit=unit, from_ms=starts_ms)
+    return Question(key_id=budget.owner_id, unit=unit, from_ms=starts_ms)
 
 
 def due_alerts(spending: Spending, at_ms: int) -> Iterator[int | None]:
@@ -120,6 +123,7 @@ def _event(spending: Spending, alert: int | None, at_ms: int) -> Event:
         "name": budget.owner_name,
         "field": budget.kind.field,
         "spentUsdMicros": spending.usd_micros,
+        "unpricedRequests": spending.unpriced_requests,
         "limitUsdMicros": budget.limit_usd_micros,
         "startsAt": iso(moment_of(spending.starts_ms)),
         "resetsAt": iso(moment_of(spending.ends_ms)),

@@ -21,6 +21,10 @@ def alert_mail(spending: Spending, alert: int | None, at_ms: int) -> Mail:
         f"Spent: {spent}",
         f"Window: {from_at} to {to_at}, days of {budget.tz}",
     ]
+    if spending.unpriced_requests:
+        lines.append(
+            f"Requests without a price: {spending.unpriced_requests}, whose cost is not known and not in the sum"
+        )
     if alert is None:
         projected = _usd(spending.projected_usd_micros(at_ms))
         lines.append(f"Projected: {projected}, at the current rate of spending")

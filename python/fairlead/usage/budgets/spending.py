@@ -15,6 +15,8 @@ class Spending:
     starts_ms: int
     ends_ms: int
     usd_micros: int
+    unpriced_requests: int
+    """Requests of the window whose cost is not known and not in the sum."""
 
     def projected_usd_micros(self, at_ms: int) -> int:
         """The sum at the end of the window at the current rate of spending."""

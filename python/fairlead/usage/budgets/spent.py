@@ -23,6 +23,7 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.segment import has_unread, is_free, writers
 from fairlead.store.state import State
+from fairlead.usage.figures.unpriced import IS_UNPRICED
 from fairlead.usage.ingestion.shared_log import SharedLog
 from fairlead.usage.sums.facts import Filters, Selection, sums_of
 from fairlead.usage.sums.span import Span
@@ -35,13 +36,14 @@ LOOK_EVERY_S = 0.05
 # The ids of nodes by their prefix.
 Places = dict[str, list[str]]
 
-Unit = Literal["requests", "tokens", "usd_micros"]
+Unit = Literal["requests", "tokens", "usd_micros", "unpriced_requests"]
 
 # Refused and shed requests do not count for limits of requests.
 _SUMS: Final[dict[Unit, tuple[str, ...]]] = {
     "requests": ("let_through",),
     "tokens": ("tokens_input", "tokens_output"),
     "usd_micros": ("cost_usd_micros",),
+    "unpriced_requests": ("unpriced_requests",),
 }
 _EVER_MS: Final = LATEST_MS + 1
 
@@ -234,9 +236,9 @@ def _add_place(
     for row in rows.iter_rows(named=True):
         for unit, columns in _SUMS.items():
             add(row["owner_id"], unit, sum(row[name] for name in columns))
-    for owner, tokens, usd_micros in _over_the_edge(con, column, place.from_ms, filters):
-        add(owner, "tokens", tokens)
-        add(owner, "usd_micros", usd_micros)
+    for owner, amounts in _over_the_edge(con, column, place.from_ms, filters):
+        for unit, amount in amounts.items():
+            add(owner, unit, amount)
 
 
 def _filters(place: _Place, owner_ids: set[str], places: Places) -> Filters:
@@ -282,7 +284,8 @@ def sum_of_nodes(
         rows = con.execute(
             "SELECT worker_id, "
             "count(*) FILTER (ts_ms >= $edge_ms AND outcome NOT IN ('refused', 'shed')), "
-            "sum(tokens_input + tokens_output)::BIGINT, sum(cost_usd_micros)::BIGINT "
+            "sum(tokens_input + tokens_output)::BIGINT, sum(cost_usd_micros)::BIGINT, "
+            f"count(*) FILTER ({IS_UNPRICED}) "
             "FROM requests WHERE ts_ms >= $earliest_ms AND ts_ms + latency_ms >= $edge_ms "
             f"AND worker_id IN (SELECT unnest($nodes)) AND {where} GROUP BY worker_id",
             {
@@ -292,11 +295,12 @@ def sum_of_nodes(
                 "edge_ms": question.from_ms,
             },
         ).fetchall()
-        for node, requests, tokens, usd_micros in rows:
+        for node, requests, tokens, usd_micros, unpriced in rows:
             sums: dict[Unit, int] = {
                 "requests": requests,
                 "tokens": tokens,
                 "usd_micros": usd_micros,
+                "unpriced_requests": unpriced,
             }
             found[str(node)][at] = int(sums[question.unit])
     return found
@@ -304,16 +308,19 @@ def sum_of_nodes(
 
 def _over_the_edge(
     con: Connection, column: str, from_ms: int, filters: Filters
-) -> list[tuple[str, int, int]]:
-    """Tokens and cost of calls that began before and ended since: relays count a call in the window
-    in which it ends, and records are stored under its beginning.
+) -> list[tuple[str, dict[Unit, int]]]:
+    """Tokens, cost and requests without a price, of calls that began before and ended since: relays count a call in
+    the window in which it ends, and records are stored under its beginning.
     """
     where = " AND ".join(filters.conditions)
     rows = con.execute(
         f"SELECT {column}, sum(tokens_input + tokens_output)::BIGINT, "
-        "sum(cost_usd_micros)::BIGINT "
+        "sum(cost_usd_micros)::BIGINT, sum(unpriced_requests)::BIGINT "
         "FROM request_facts WHERE ts_ms >= $earliest_ms AND ts_ms < $edge_ms "
         f"AND ts_ms + latency_us // 1000 >= $edge_ms AND {where} GROUP BY {column}",
         {**filters.bound, "earliest_ms": from_ms - _LONGEST_MS, "edge_ms": from_ms},
     ).fetchall()
-    return [(str(owner), int(tokens), int(usd_micros)) for owner, tokens, usd_micros in rows]
+    units: tuple[Unit, ...] = ("tokens", "usd_micros", "unpriced_requests")
+    return [
+        (str(owner), dict(zip(units, map(int, amounts), strict=True))) for owner, *amounts in rows
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.store.file import Connection
+from fairlead.usage.figures.unpriced import IS_UNPRICED
 from fairlead.usage.sums.rollup import bounded_sum
 
 SESSIONS_MAX = 1000
@@ -26,6 +27,7 @@ def read_sessions(con: Connection, from_ms: int) -> list[dict[str, Any]]:
             {bounded_sum("tokens_input")} AS tokens_input,
             {bounded_sum("tokens_output")} AS tokens_output,
             {bounded_sum("cost_usd_micros")} AS cost_usd_micros,
+            count(*) FILTER ({IS_UNPRICED}) AS unpriced_requests,
             arg_max(model, ts_ms) AS model,
             arg_max(provider, ts_ms) AS provider,
             arg_max(connection_id, ts_ms) AS connection_id

@@ -18,6 +18,8 @@ _GROUPS: Final[dict[Group, str]] = {
     "combo": "combo",
     "day": "strftime(make_timestamp(ts_ms * 1000), '%Y-%m-%dT00:00:00.000Z')",
 }
+# SQL of the condition, over single requests.
+IS_UNPRICED: Final = "list_contains(string_split(price_tiers, ','), 'unpriced')"
 
 
 class UnpricedGroup(NamedTuple):
@@ -39,7 +41,7 @@ def read_unpriced(
     # Built from the constants above; values from the caller are bound.
     rows = con.execute(
         f"SELECT {_GROUPS[group]} AS value, count(*) AS requests FROM requests WHERE ts_ms >= ? AND ts_ms < ? "
-        f"AND list_contains(string_split(price_tiers, ','), 'unpriced'){only} GROUP BY value "
+        f"AND {IS_UNPRICED}{only} GROUP BY value "
         "ORDER BY requests DESC, value",
         bound,
     ).fetchall()

@@ -12,7 +12,8 @@ from fairlead.moment import Time, moment_of
 from fairlead.money import usd_of
 from fairlead.records.provider_usage_view import ProviderUsageView
 from fairlead.usage.figures.cache_health import Verdict
-from fairlead.usage.routes.views import View
+from fairlead.usage.routes.views import UNPRICED, View
+from fairlead.usage.sums.history_series import SUMMED
 
 
 class LatencyEntry(View):
@@ -95,6 +96,7 @@ class Figures(View):
     tokens_cache_write: int
     cost_usd_micros: int
     cost_usd: float
+    unpriced_requests: int = Field(description=UNPRICED)
     cache_hits: int
     cost_saved_usd_micros: int
     avg_latency_ms: float | None
@@ -117,6 +119,7 @@ class Point(View):
     tokens_input: int
     tokens_output: int
     cost_usd_micros: int
+    unpriced_requests: int = Field(description=UNPRICED)
     avg_latency_ms: float | None
 
 
@@ -171,6 +174,7 @@ def figures(row: dict[str, Any]) -> dict[str, Any]:
         "tokens_reasoning",
         "tokens_cache_write",
         "cost_usd_micros",
+        "unpriced_requests",
         "cache_hits",
         "cost_saved_usd_micros",
     )
@@ -204,10 +208,7 @@ def point(row: dict[str, Any]) -> Point:
     return Point.model_construct(
         bucket=moment_of(row["bucket_ms"]),
         avg_latency_ms=mean_ms(row["ok_latency_us"], row["requests"] - row["errors"]),
-        **{
-            name: row[name]
-            for name in ("requests", "errors", "tokens_input", "tokens_output", "cost_usd_micros")
-        },
+        **{name: row[name] for name in SUMMED},
     )
 
 

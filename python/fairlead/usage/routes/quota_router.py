@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from fairlead.calls.caller import CallerDep
 from fairlead.moment import iso, moment_of, ms_of, now_ms
-from fairlead.money import usd_of
+from fairlead.money import usd_of, without_price
 from fairlead.records.budgets import COLUMNS, KINDS, window_of
 from fairlead.records.provider_names import prefixes
 from fairlead.records.provider_usage import MICROS, ProviderUsage, UsageFigure, all_provider_usage
@@ -114,10 +114,11 @@ async def _personal(
                 sums_of,
                 span=span,
                 selection=Selection({}, filters),
-                wanted=("cost_usd_micros",),
+                wanted=("cost_usd_micros", "unpriced_requests"),
             )
         )
         spending[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
+        spending[f"{name}UnpricedRequests"] = int(sums["unpriced_requests"].sum())
         spending[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)
         spending[f"{name}ResetAtIso"] = iso(moment_of(ends_ms))
     return spending
@@ -187,7 +188,8 @@ def _text(
         if personal and limit is not None:
             spent = personal[f"{name}SpentUsd"]
             resets = _until(personal[f"{name}ResetAtIso"], at_ms)
-            lines.append(f"{name}: ${spent:.2f} of ${limit:.2f} spent, reset {resets}")
+            unpriced = without_price(personal[f"{name}UnpricedRequests"])
+            lines.append(f"{name}: ${spent:.2f} of ${limit:.2f} spent{unpriced}, reset {resets}")
     for one in providers:
         for window, quota in one["quotas"].items():
             cutoff = one["quotaWindowThresholds"][window]

@@ -114,6 +114,7 @@ async def _usage(
             "input_tokens": int(row.get("tokens_input", 0)),
             "output_tokens": int(row.get("tokens_output", 0)),
             "spent_usd": usd_of(spent),
+            "unpriced_requests": int(row.get("unpriced_requests", 0)),
             "limit_usd": None if limit is None else usd_of(limit),
             "remaining_usd": None if limit is None else usd_of(max(0, limit - spent)),
             "starts_at": _time(starts_ms),

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +16,9 @@ from fairlead.money import usd_of
 
 if TYPE_CHECKING:
     from fairlead.usage.sums.history_series import HistorySeries
+
+
+UNPRICED: Final = "Requests whose cost is not known, or not all of it: a model has no price. The cost leaves them out."
 
 
 class View(BaseModel):
@@ -48,6 +51,7 @@ class HistoryRow(View):
     tokens_cache_write: int
     cost_usd_micros: int
     cost_usd: float
+    unpriced_requests: int = Field(description=UNPRICED)
     avg_latency_ms: float
     p50_latency_ms: float | None = Field(description="Null where percentiles were not asked for.")
     p95_latency_ms: float | None
@@ -86,6 +90,7 @@ class HistoryGroup(View):
     tokens_input: Sequence[int]
     tokens_output: Sequence[int]
     cost_usd_micros: Sequence[int]
+    unpriced_requests: Sequence[int]
 
 
 class HistorySeriesView(View):

@@ -31,6 +31,7 @@ FIGURES = (
     "tokens_reasoning",
     "tokens_cache_write",
     "cost_usd_micros",
+    "unpriced_requests",
     "cost_saved_usd_micros",
     "cache_hits",
     "ok_latency_us",

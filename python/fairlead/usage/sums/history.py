@@ -86,6 +86,7 @@ MEASURES: Final = (
     "tokens_reasoning",
     "tokens_cache_write",
     "cost_usd_micros",
+    "unpriced_requests",
     "latency_us",
 )
 

@@ -24,7 +24,14 @@ from fairlead.usage.sums.rollup import BUCKET_MS
 SeriesBucket = Literal["minute", "hour", "day"]
 BUCKETS_MAX: Final = 1_500
 # The measures of a series.
-SUMMED: Final = ("requests", "errors", "tokens_input", "tokens_output", "cost_usd_micros")
+SUMMED: Final = (
+    "requests",
+    "errors",
+    "tokens_input",
+    "tokens_output",
+    "cost_usd_micros",
+    "unpriced_requests",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fairlead.store.file import Connection
+from fairlead.usage.figures.unpriced import IS_UNPRICED
 from fairlead.usage.sums.rollup import bounded_sum
 from fairlead.usage.sums.span import Span
 
@@ -28,6 +29,7 @@ _SUMMED: Final = (
 _PARTS: Final = ", ".join(str(share / 100) for share in SHARES)
 _SUMS: Final = f"""
 SELECT count(*), count(*) FILTER (outcome <> 'completed'), {", ".join(map(bounded_sum, _SUMMED))},
+    count(*) FILTER ({IS_UNPRICED}),
     quantile_disc(latency_us, [{_PARTS}]), quantile_disc(chosen_ms, [{_PARTS}]),
     quantile_disc(latency_ms - chosen_ms, [{_PARTS}]) FILTER (attempts > 0)
 FROM (SELECT *, round(latency_ms * 1000)::BIGINT AS latency_us FROM requests)
@@ -48,7 +50,7 @@ def read_recent(con: Connection, span: Span) -> dict[str, Any] | None:
     row = con.execute(_SUMS, [span.from_ms, until_ms]).fetchone()
     if row is None or not row[0]:
         return None
-    requests, errors, *sums, of_whole, of_choice, of_providers = row
+    requests, errors, *sums, unpriced, of_whole, of_choice, of_providers = row
     latencies = {}
     for name, values in (
         ("latency_us", of_whole),
@@ -60,6 +62,7 @@ def read_recent(con: Connection, span: Span) -> dict[str, Any] | None:
     return {
         "requests": requests,
         "errors": errors,
+        "unpriced_requests": unpriced,
         **dict(zip(_SUMMED, sums, strict=True)),
         **latencies,
     }

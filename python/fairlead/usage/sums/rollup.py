@@ -52,6 +52,7 @@ SUMS: Final = (
     "tokens_reasoning",
     "tokens_cache_write",
     "cost_usd_micros",
+    "unpriced_requests",
     "cost_saved_usd_micros",
     "cache_hits",
     "cache_misses",

@@ -94,6 +94,12 @@ COUNTED: Final = (
     ),
     _family("cost_usd_micros_total", "counter", "Cost of calls, in micro-dollars.", "provider"),
     _family(
+        "unpriced_requests_total",
+        "counter",
+        "Requests whose cost is not known, or not all of it: a model has no price. The cost leaves them out.",
+        "provider",
+    ),
+    _family(
         "cache_requests_total",
         "counter",
         "Requests by result of the response cache: hit_exact, hit_shared, hit_vector, "

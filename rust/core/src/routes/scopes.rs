@@ -99,6 +99,7 @@ pub static SCOPES: &[KeyScope] = &[
             ("GET", "/api/usage/logs/{id}/headers"),
             ("GET", "/api/usage/request-logs"),
             ("GET", "/api/usage/token-limits"),
+            ("GET", "/api/usage/refused-callers"),
             ("GET", "/api/usage/unpriced"),
             ("GET", "/api/usage/model-latency-stats"),
             ("GET", "/api/usage/cache-health"),

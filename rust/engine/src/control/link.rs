@@ -7,6 +7,7 @@ use crate::control::forward::LINK;
 use crate::control::stats::{self, ConnectionStats, ProviderStats};
 use crate::leases::{LeaseStats, Leases};
 use crate::observe::metrics::Sample;
+use crate::observe::refused_callers::RefusedCallers;
 use crate::peers::shared_answers;
 use crate::shared::Shared;
 use crate::upstream::wire::BodySlices;
@@ -106,6 +107,9 @@ struct Stats<'a> {
     providers: Vec<ProviderStats<'a>>,
     /// The samples that changed.
     metrics: &'a [Sample],
+    /// Of the last minutes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused_callers: Vec<RefusedCallers>,
 }
 
 #[derive(Deserialize)]
@@ -391,6 +395,7 @@ fn poll_request(
             spool_lost_records,
             bodies_lost_total: shared.captures.lost(),
             metrics: news,
+            refused_callers: shared.refused_callers.report(),
             cleared: live.snapshot.resilience.newest_clear(),
             leases: shared.leases.as_ref().map(|leases| leases.stats(shared.ledger.lease_summary())),
             connections,

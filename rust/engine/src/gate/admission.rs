@@ -86,6 +86,7 @@ impl<'a> Gate<'a> {
         let address = caller_address(self.inbound, self.shared.config.trusted_proxies);
         if let Err(fault) = admit_address(self.shared, address) {
             // The head was not checked, so nothing after it on this connection is read.
+            self.shared.refused_callers.note(clock::unix_ms(), address, None, &fault);
             self.shared.metrics.answered(endpoint_of(self.inbound), fault.kind.status());
             refuse_and_close(self.shared, &self.exchange, self.surface, &self.request_id, &fault);
             return Ok(None);
@@ -107,7 +108,8 @@ impl<'a> Gate<'a> {
             return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
-        let (principal, standing) = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })?;
+        let (principal, standing) = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })
+            .inspect_err(|fault| shared.refused_callers.note(ts_ms, address, Some(route), fault))?;
         check_body(route, &principal, &headers)?;
         admit_page(route, &principal, &headers)?;
         let admission = Admission {

@@ -72,6 +72,7 @@ struct Provider {
     outcomes: [Counter; OUTCOMES.len()],
     tokens: [Counter; TOKENS.len()],
     cost_usd_micros: Counter,
+    unpriced_requests: Counter,
     durations: Histogram,
     first_bytes: Histogram,
     failed_attempts: Errors,
@@ -148,6 +149,8 @@ pub struct Settled<'a> {
     pub provider: Option<&'a str>,
     pub usage: Usage,
     pub cost_usd_micros: u64,
+    /// Whether a model that took part has no price, so that the cost leaves its part out.
+    pub is_unpriced: bool,
     pub cached: Cached,
     pub findings: &'a [Finding],
     pub attempts: u32,
@@ -189,6 +192,7 @@ impl Metrics {
                 counter.add(count);
             }
             counters.cost_usd_micros.add(request.cost_usd_micros);
+            counters.unpriced_requests.add(request.is_unpriced.into());
         });
     }
 
@@ -274,6 +278,7 @@ impl Provider {
         counts("fairlead_provider_requests_total", own, ("outcome", &OUTCOMES), &self.outcomes, out);
         counts("fairlead_tokens_total", own, ("kind", &TOKENS), &self.tokens, out);
         push("fairlead_cost_usd_micros_total", &[own], self.cost_usd_micros.get(), out);
+        push("fairlead_unpriced_requests_total", &[own], self.unpriced_requests.get(), out);
         for (kind, counter) in ErrorKind::ALL.iter().zip(&self.failed_attempts.0) {
             push("fairlead_provider_failures_total", &[own, ("kind", kind.code())], counter.get(), out);
         }
@@ -329,6 +334,7 @@ mod tests {
             provider: Some(provider),
             usage: Usage { input: 7, ..Usage::default() },
             cost_usd_micros: 3,
+            is_unpriced: false,
             cached: Cached { cache: Some(CacheOutcome::Miss), ..Cached::default() },
             findings: &[],
             attempts: 1,
@@ -363,6 +369,18 @@ mod tests {
         assert_eq!(value(&samples, "fairlead_errors_total", &[("kind", "rate_limited")]), 1.0);
         assert_eq!(value(&samples, "fairlead_tokens_total", &[("provider", "lab"), ("kind", "input")]), 14.0);
         assert_eq!(value(&samples, "fairlead_cache_requests_total", &[("result", "miss")]), 2.0);
+        assert_eq!(value(&samples, "fairlead_unpriced_requests_total", &[]), 0.0);
+    }
+
+    #[test]
+    fn requests_without_a_price_are_counted_beside_the_cost() {
+        let metrics = Metrics::default();
+        metrics.settled(&settled("lab"));
+        metrics.settled(&Settled { cost_usd_micros: 0, is_unpriced: true, ..settled("lab") });
+        let samples = metrics.samples();
+        let lab = [("provider", "lab")];
+        assert_eq!(value(&samples, "fairlead_unpriced_requests_total", &lab), 1.0);
+        assert_eq!(value(&samples, "fairlead_cost_usd_micros_total", &lab), 3.0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! - [`metrics`]: counters for `GET /metrics`
 //! - [`trace`]: trace context of calls
 //! - [`reason`] and [`failed_attempts`]: the text of failures and of providers' errors in a record
+//! - [`refused_callers`]: counts of callers that the gate refused
 //! - [`threads`]: detects stuck threads
 //! - [`log`]: the log for operators
 //! - [`capture`], [`kept_headers`] and [`capture_writer`]: bodies and headers that are stored for people to read
@@ -20,6 +21,7 @@ pub mod kept_headers;
 pub mod log;
 pub mod metrics;
 pub mod reason;
+pub mod refused_callers;
 pub mod segment;
 pub mod settle;
 pub mod spool;

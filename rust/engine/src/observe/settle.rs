@@ -344,6 +344,7 @@ impl Open {
             provider: self.provider(),
             usage,
             cost_usd_micros,
+            is_unpriced: self.is_unpriced(),
             cached: self.cached,
             findings: &self.guardrail_findings,
             attempts: self.attempts,

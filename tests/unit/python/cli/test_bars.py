@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cli.commands.cost import bars
+from fairlead.cli.commands.cost import CostSum, bars
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.money import dollars
+from fairlead.cli.money import dollars, total_of
 from fairlead.cli.span import since_parameter
 
 
@@ -29,13 +29,33 @@ def test_money(micros: int, text: str) -> None:
     assert dollars(micros) == text
 
 
-@given(st.lists(st.tuples(st.text(max_size=80), st.integers(0, 10**15))), st.integers(40, 200))
-def test_every_bar_fits_and_what_was_spent_is_seen(sums: list[tuple[str, int]], width: int) -> None:
+@pytest.mark.parametrize(
+    ("micros", "unpriced", "text"),
+    [
+        (0, 0, "$0.00"),
+        (0, 1, "1 request without a price"),
+        (1_200_000, 0, "$1.20"),
+        (1_200_000, 1, "$1.20 + 1 request without a price"),
+        (1_200_000, 1_400, "$1.20 + 1,400 requests without a price"),
+    ],
+)
+def test_a_sum_says_what_it_leaves_out(micros: int, unpriced: int, text: str) -> None:
+    assert total_of(micros, unpriced) == text
+
+
+@given(
+    st.lists(
+        st.builds(CostSum, st.text(max_size=80), st.integers(0, 10**15), st.integers(0, 10**4))
+    ),
+    st.integers(40, 200),
+)
+def test_every_bar_fits_and_what_was_spent_is_seen(sums: list[CostSum], width: int) -> None:
     lines = bars(sums, width)
     assert len(lines) == len(sums)
-    most = max((micros for _, micros in sums), default=0)
-    for line, (_, micros) in zip(lines, sums, strict=True):
-        assert len(line) <= max(width, 80)
+    most = max((each.usd_micros for each in sums), default=0)
+    for line, (_, micros, unpriced) in zip(lines, sums, strict=True):
+        assert len(line) <= max(width, 110)
+        assert line.endswith(total_of(micros, unpriced))
         drawn = any(char in "█▉▊▋▌▍▎▏" for char in line)
         assert drawn or micros == 0 or most == 0
 

@@ -31,6 +31,7 @@ fairlead_provider_duration_seconds_bucket{provider="p-1",le="+Inf"} 18
 fairlead_provider_duration_seconds_sum{provider="p-1"} 2.1
 fairlead_provider_duration_seconds_count{provider="p-1"} 18
 fairlead_cost_usd_micros_total{provider="p-1"} 500
+fairlead_unpriced_requests_total{provider="p-1"} 3
 fairlead_tokens_total{provider="p-1",kind="input"} 30
 fairlead_tokens_total{provider="p-1",kind="cached"} 20
 fairlead_tokens_total{provider="p-1",kind="output"} 10
@@ -44,6 +45,9 @@ def test_rates_are_differences_over_the_interval() -> None:
     assert (look.requests_per_s, look.errors_per_s) == (4.0, 1.0)
     assert (look.in_flight, look.open_streams) == (3, 2)
     assert look.cost_usd_micros_per_minute == 400 * 30
+    assert look.unpriced_per_minute == 3 * 30
+    assert look.document()["unpricedRequestsPerMinute"] == 90
+    assert look.document()["providers"][0]["unpricedRequestsPerMinute"] == 90
     (provider,) = look.providers
     assert provider.provider == "demo"
     assert (provider.requests_per_s, provider.errors_per_s) == (4.0, 1.0)

@@ -59,6 +59,25 @@ def test_the_largest_are_named_in_order() -> None:
     assert chart.top_series({"a": 1, "b": 3, "c": 3, "d": 2}, 3) == ["b", "c", "d"]
 
 
+@pytest.mark.parametrize(("many", "step"), [(24, 4), (30, 5), (60, 10)])
+def test_labels_are_at_one_distance(many: int, step: int) -> None:
+    """Of the windows of a day, of 30 days and of an hour."""
+    labels = [str(at) for at in range(many)]
+    values = chart.Series("one", (1.0,) * many, 0)
+    drawn = chart.bars("title", labels, [values], figures.count)
+    assert drawn.labels == tuple(labels[::step])
+    assert (drawn.is_even, drawn.is_labelled) == (True, False)
+    week = chart.bars("title", labels[:7], [chart.Series("one", (1.0,) * 7, 0)], figures.count)
+    assert (week.labels, week.is_labelled, week.is_even) == (tuple(labels[:7]), True, False)
+
+
+def test_columns_that_cannot_be_divided_have_a_label_at_both_ends() -> None:
+    labels = [str(at) for at in range(23)]
+    series = [chart.Series("one", (1.0,) * 23, 0)]
+    drawn = chart.bars("title", labels, series, figures.count)
+    assert (drawn.labels[0], drawn.labels[-1], drawn.is_even) == ("0", "22", False)
+
+
 @pytest.mark.parametrize(
     ("show", "value", "words"),
     [
@@ -73,6 +92,8 @@ def test_the_largest_are_named_in_order() -> None:
         (figures.money, 1_234_567_890, "$1,234.57"),
         (figures.milliseconds, 4.25, "4.2 ms"),
         (figures.milliseconds, 1_260, "1.26 s"),
+        (figures.milliseconds, 40_000, "40 s"),
+        (figures.milliseconds, 40_400, "40.4 s"),
         (figures.milliseconds, 95_000, "1 min 35 s"),
         (figures.share, 0.0123, "1.2 %"),
         (figures.share, 1, "100 %"),

@@ -38,6 +38,20 @@ PHRASES = {
     "Make the": "Create",
     "not made here": "Unknown combos",
     "Provider's word": "Provider headers",
+    "limit of money": "spending limit",
+    "Begins anew": "Resets",
+    ", anew ": "resets",
+    "own word": "as the provider reported",
+    "What the provider tells": "Usage reported by the provider",
+    "It is told": "Prompt",
+    "What it is told": "Prompt",
+    "made by themselves": "automatic",
+    "asked beside": "asked in parallel",
+    "stands beside it": "with its use",
+    "Made shorter": "Shortened",
+    "room is needed": "its limits apply too",
+    "none that is kept": "not stored",
+    "is told by mail": "No mail is sent",
 }
 # Whole labels, which are words of ordinary sentences too.
 LABELS = ("May", "Of (UTC)", "Room", "Over", "Speaks", "Rests", "Asked", "needed", "Go on")

@@ -29,7 +29,7 @@ MONTH = KINDS[2]
 
 def spending(spent: int, limit: int, *percents: int) -> Spending:
     budget = Budget("key", "k", "laptop", MONTH, limit, "UTC", percents)
-    return Spending(budget, 0, 30 * DAY_MS, spent)
+    return Spending(budget, 0, 30 * DAY_MS, spent, 0)
 
 
 def test_a_percent_is_due_from_the_moment_that_it_is_reached() -> None:
@@ -99,6 +99,8 @@ async def test_each_alert_is_raised_once_in_a_window_and_again_for_another_limit
         state, usageLimitEnabled=True, dailyUsageLimitUsd=0.001, monthlyUsageLimitUsd=1000
     )
     await spend(usage, spool, lines("1", key_id="k", cost_usd_micros=850, ts_ms=at_ms))
+    unpriced = lines("2", key_id="k", cost_usd_micros=0, ts_ms=at_ms, price_tiers="unpriced")
+    await spend(usage, spool, unpriced)
     for _ in range(2):
         await raise_alerts(state, usage, Payers(["k"]), at_ms)
     found = await raised(state)
@@ -106,7 +108,7 @@ async def test_each_alert_is_raised_once_in_a_window_and_again_for_another_limit
         ("dailyUsageLimitUsd", 50),
         ("dailyUsageLimitUsd", 80),
     ]
-    assert found[0][1]["spentUsdMicros"] == 850
+    assert (found[0][1]["spentUsdMicros"], found[0][1]["unpricedRequests"]) == (850, 1)
 
     # What was delivered is deleted after a while; what was told of stays told.
     await state.database.write(lambda con: con.execute("DELETE FROM webhook_messages"))

@@ -197,7 +197,9 @@ def test_columns_are_those_of_the_tables(tmp_path: Path) -> None:
     try:
         for level in ROLLUPS:
             columns = [row[0] for row in connection.execute(f"DESCRIBE rollup_{level}").fetchall()]
-            assert columns == ["bucket_ms", "dimension_id", "is_delta", *SUMS, *MAXES]
+            # Rows are inserted by name: a column that was added later is the last of its table.
+            assert columns[:3] == ["bucket_ms", "dimension_id", "is_delta"]
+            assert sorted(columns[3:]) == sorted([*SUMS, *MAXES])
         columns = [row[0] for row in connection.execute("DESCRIBE dimensions").fetchall()]
         assert columns == ["id", *DIMENSIONS]
     finally:

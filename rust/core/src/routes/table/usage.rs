@@ -25,6 +25,12 @@ pub(super) static ROUTES: &[Route] = &[
         NO_BODY,
         "Requests whose cost is not known, because a model has no price.",
     ),
+    management(
+        "GET",
+        "/api/usage/refused-callers",
+        NO_BODY,
+        "Requests that were refused because of who called, or from where.",
+    ),
     management("GET", "/api/usage/logs/{id}/body", NO_BODY, "What was asked and answered, where it was kept."),
     management("GET", "/api/usage/logs/{id}/headers", NO_BODY, "The headers of a request, where they were kept."),
     management("GET", "/api/usage/{id}", NO_BODY, "Usage of one provider connection."),
