@@ -14,7 +14,7 @@ def micros_of(usd: float) -> int:
 
 
 def without_price(requests: int) -> str:
-    """What a sum of costs leaves out, to stand behind it: ` + 14 requests without a price`; nothing for none."""
+    """The suffix of a cost total that leaves out requests: ` + 14 requests without a price`; empty for 0."""
     if not requests:
         return ""
     return f" + {requests:,} {'request' if requests == 1 else 'requests'} without a price"

@@ -2,20 +2,8 @@
 
 use fairlead_core::{Level, ModelFacts, Samplers};
 
-use crate::fit::Fit;
 use crate::left_out::LeftOut;
 use crate::model::{Choice, Content, Effort, Member, Part, Request};
-
-/// The model that a request goes to, and what it accepts.
-#[derive(Debug, Clone, Copy)]
-pub struct Destination<'d> {
-    /// The model by the name that the provider knows.
-    pub model: &'d str,
-    /// The bounds of this request.
-    pub fit: &'d Fit,
-    /// The catalogue's facts of the model.
-    pub facts: &'d ModelFacts,
-}
 
 /// Whether the request forces the call of a tool.
 pub(crate) fn forces_tool(request: &Request<'_>) -> bool {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use fairlead_core::{Dialect, Error, FactTable, ModelFacts};
 use serde_json::{json, Value};
 
-use crate::accepted::Destination;
+use crate::fit::Destination;
 use crate::fit::Fit;
 use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair, SentRequest};

@@ -8,10 +8,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
-use fairlead_core::{CapMember, Dialect};
+use fairlead_core::{CapMember, Dialect, ModelFacts};
 use smallvec::SmallVec;
 
-use crate::accepted::Destination;
 use crate::foreign;
 use crate::model::{Effort, Request};
 use crate::text::Text;
@@ -33,6 +32,17 @@ pub struct Fit {
     pub is_rewritten: bool,
     /// Members with consequences are left out where the destination does not accept them, in place of a refusal.
     pub drops: bool,
+}
+
+/// The model that a request goes to, and what it accepts.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination<'d> {
+    /// The model by the name that the provider knows.
+    pub model: &'d str,
+    /// The bounds of this request.
+    pub fit: &'d Fit,
+    /// The catalogue's facts of the model.
+    pub facts: &'d ModelFacts,
 }
 
 /// Bytes that take the place of a span.

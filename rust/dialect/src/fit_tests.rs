@@ -1,5 +1,5 @@
 use super::*;
-use crate::accepted::Destination;
+use crate::fit::Destination;
 use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair};
 use fairlead_core::ModelFacts;

@@ -13,8 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
-use crate::gemini::request_out::UNSIGNED;
-use crate::signature::{is_foreign_to_gemini, is_foreign_to_messages, is_foreign_to_responses};
+use crate::signature::{is_foreign_to_gemini, is_foreign_to_messages, is_foreign_to_responses, UNSIGNED};
 
 /// Spans of a body and the bytes that take their place.
 type Replacements = SmallVec<[(Range<usize>, Bytes); 4]>;

@@ -1,13 +1,31 @@
 //! Provider wire formats as pure functions over bytes and events: no I/O, no clock, no runtime.
 //!
-//! Read in this order: the folders [`anthropic`], `gemini`, [`openai`] and `responses` hold one dialect each; [`openai::request`] (what a chat body asks for, and the body that goes upstream),
-//! [`openai::answer`] (what came back in one piece), [`sse`] (a byte stream cut into events), [`openai::stream`] (what
-//! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them), `rejection` (why a provider rejected a request). Then, for a
-//! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
-//! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
-//! address), [`fit`] (what a model's requests must fit), `accepted` (what a model accepts), `left_out` (members that are not sent), `tool_names` (names of tools that are sent as others), `signature` (proofs of reasoning that travel between dialects) and `foreign` (those of other makers in a body that passes), [`replay`]
-//! (answers that may be given again), `ending` (why a model stopped), `substance` (whether an answer says anything), `diagnostics` (what the targets of a combo came to, in the error that ends a stream), `answer_text` (what a stream says), `answer_context` (what an answer says that its provider does not know), `call_ids` (calls of tools that come without an id), `arguments` (of calls in an answer, as a caller's form holds them), `portable_id` (ids that another maker's form takes), `provider_members` (bounds of members that only a provider reads), `lenient` (JSON that strict parsers refuse), [`embeddings`] and [`count`] (calls beside chat). [`ollama`] is a dialect of callers alone:
-//! its requests become chat requests at the gateway's edge, and chat answers its own there. What is kept and what is left out is in docs/explanation/dialects.md.
+//! Each folder holds one dialect: [`anthropic`], `gemini`, [`openai`] and `responses`. [`ollama`] is a dialect of callers only: its requests
+//! become chat requests, and chat answers become its own.
+//!
+//! For bodies that are forwarded, read in this order:
+//! - [`openai::request`]: what a chat body asks for, and the body that is sent
+//! - [`openai::answer`], [`sse`] and [`openai::stream`]: complete answers, event streams, streamed answers
+//! - [`shapes`]: errors in the format of each surface
+//! - `rejection`: why a provider rejected a request
+//! - [`fit`] and `foreign`: edits to a body for a model's limits, and for signatures of other makers
+//! - `provider_members`: bounds of members that only a provider reads
+//!
+//! For a caller and a provider of different dialects:
+//! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in `step`s of one event each
+//! - `model` and `text`: the common form of a request; `place`: what a URL says of a request
+//! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are left out, tools that are renamed
+//! - `signature`, `portable_id` and `call_ids`: signatures of reasoning, and ids of tool calls
+//! - `arguments`: arguments of calls in an answer
+//! - `answer_context`: parts of an answer that depend on its request
+//!
+//! For answers of any kind:
+//! - [`replay`]: answers that are returned again; `answer_text`: the text of a stream
+//! - `ending`, `substance` and `diagnostics`: finish reasons, empty answers, and the error that ends a stream
+//! - `lenient`: JSON that strict parsers refuse
+//! - [`embeddings`] and [`count`]: calls other than chat
+//!
+//! docs/explanation/dialects.md lists what is translated and what is left out.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
 
@@ -43,17 +61,17 @@ mod portable_id;
 mod provider_members;
 mod rejection;
 // Its verbs are read with it: `replay::is_fit`, `replay::as_stream`.
+#[cfg(test)]
+mod carried_tests;
+#[cfg(test)]
+mod facts_tests;
 pub mod replay;
 mod responses;
 mod shapes;
 mod signature;
 mod sse;
 mod step;
-// A streamed answer has verbs that a whole one has too: `stream::heartbeat`, `stream::terminal_error`.
-#[cfg(test)]
-mod carried_tests;
-#[cfg(test)]
-mod facts_tests;
+// A streamed answer has verbs that a complete one has too: `stream::heartbeat`, `stream::terminal_error`.
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
@@ -63,12 +81,11 @@ mod tool_names;
 // Verbs: `translate::read`, `translate::request`, `translate::answer`.
 pub mod translate;
 
-pub use accepted::Destination;
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;
 pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
-pub use fit::Fit;
+pub use fit::{Destination, Fit};
 pub use place::Place;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};

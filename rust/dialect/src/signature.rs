@@ -23,6 +23,8 @@ pub(crate) enum Maker {
 const ANTHROPIC: &str = "anthropic:";
 const GEMINI: &str = "gemini:";
 const RESPONSES: &str = "responses:";
+/// The signature of a call that another maker's model made: Gemini refuses a call without one.
+pub(crate) const UNSIGNED: &str = "skip_thought_signature_validator";
 /// Hidden thinking of Anthropic's, where a form has one place for both.
 const REDACTED: &str = "redacted:";
 /// How OpenAI's own encrypted reasoning begins.

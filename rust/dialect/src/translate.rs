@@ -5,9 +5,10 @@ use fairlead_core::json::{self, Kind};
 use fairlead_core::{Dialect, Error, ErrorKind, Letters, ModelFacts, NameRule, Prefill, Retry, StreamingUsage, Usage};
 use std::borrow::Cow;
 
-use crate::accepted::{limit_cache_marks, Destination};
+use crate::accepted::limit_cache_marks;
 use crate::answer_context::AnswerContext;
 use crate::arguments::{self, ArgumentsShape};
+use crate::fit::Destination;
 use crate::fit::{self, Fit};
 use crate::left_out::LeftOut;
 use crate::model::{unsupported, wrong, Answer, Choice, Request, Role, Turn};

@@ -6,7 +6,8 @@ use fairlead_core::{BlankTexts, Error, ForcedTools, Level, ModelFacts, Schemas, 
 use smallvec::SmallVec;
 
 use super::schema;
-use crate::accepted::{forces_tool, level, sampling, Destination, Sampling};
+use crate::accepted::{forces_tool, level, sampling, Sampling};
+use crate::fit::Destination;
 use crate::left_out::LeftOut;
 use crate::model::{unsupported, wrong, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
 use crate::portable_id::{bounded, is_blank, trimmed_end, written};

@@ -5,16 +5,15 @@ use std::collections::HashMap;
 use fairlead_core::{Error, Level, ModelFacts, NameRule, Thinking};
 
 use super::whole::write_call;
-use crate::accepted::{level, sampling, Destination, Sampling};
+use crate::accepted::{level, sampling, Sampling};
+use crate::fit::Destination;
 use crate::left_out::LeftOut;
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
-use crate::signature::for_gemini;
+use crate::signature::{for_gemini, UNSIGNED};
 use crate::text::{Text, Writer};
 
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
 const DROPPED: &[&str] = &["cache_control", "service_tier", "context_management", "diagnostics", "prediction"];
-/// The signature of a call that another provider's model made: this provider refuses one without any.
-pub(crate) const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The body for the destination.
 pub(crate) fn write(

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::image;
 use super::{AnswerForm, OllamaCall};
-use crate::accepted::Destination;
 use crate::call_ids::CallIds;
+use crate::fit::Destination;
 use crate::fit::Fit;
 use crate::left_out::LeftOut;
 use crate::model::{

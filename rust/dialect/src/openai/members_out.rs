@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use fairlead_core::{CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Schemas, StreamingUsage};
 use serde_json::Value;
 
-use super::request_out::{write_schema, USER_MOST};
+use super::strict::is_strict;
 use crate::accepted::{sampling, Sampling};
 use crate::left_out::LeftOut;
 use crate::model::{Choice, Format, Member, Request};
 use crate::portable_id::{bounded, fitted};
-use crate::text::Writer;
+use crate::text::{Text, Writer};
+
+/// Characters of `user` that OpenAI accepts; others accept more.
+const USER_MOST: usize = 64;
 
 /// The stream's own members, the cap of the output, samplers and stop sequences.
 pub(super) fn opening(
@@ -203,4 +206,23 @@ fn shared_value<'v>(facts: &ModelFacts, name: &str, value: &'v str) -> Option<Co
         }
         _ => Some(Cow::Borrowed(value)),
     }
+}
+
+/// The members of a named schema. If the caller did not say how strict, it is as strict as the schema allows.
+pub(crate) fn write_schema(
+    out: &mut Writer,
+    schema: &str,
+    name: Option<&Text<'_>>,
+    description: Option<&Text<'_>>,
+    strict: Option<bool>,
+) {
+    out.key("name");
+    match name {
+        Some(name) => out.text(name),
+        None => out.raw(r#""answer""#),
+    };
+    if let Some(description) = description {
+        out.member("description", description);
+    }
+    out.key("schema").raw(schema).key("strict").flag(strict.unwrap_or_else(|| is_strict(schema)));
 }

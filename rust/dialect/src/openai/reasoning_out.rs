@@ -2,7 +2,6 @@
 
 use fairlead_core::{Error, ForcedTools, Level, ModelFacts, Thinking};
 
-use super::request_out::effort;
 use crate::accepted::{forces_tool, level};
 use crate::left_out::LeftOut;
 use crate::model::{wrong, Effort, Member, Request};
@@ -60,4 +59,16 @@ impl Reasoning {
             None => {}
         }
     }
+}
+
+/// The level of an effort. Reasoning that is off has none: a model without reasoning does not accept the member.
+pub(crate) fn effort(effort: Effort) -> Option<&'static str> {
+    Some(match effort {
+        Effort::Off => return None,
+        Effort::Minimal => "minimal",
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::Most => "xhigh",
+    })
 }

@@ -4,16 +4,12 @@ use fairlead_core::{Error, Letters, NameRule, Prefill};
 
 use super::members_out::{self, schema_in_words};
 use super::reasoning_out::Reasoning;
-use super::strict::is_strict;
-use crate::accepted::Destination;
-use crate::fit::template_words;
+use crate::fit::{template_words, Destination};
 use crate::left_out::LeftOut;
-use crate::model::{unsupported, Call, Content, Effort, Part, Request, Role, Source, Turn};
+use crate::model::{unsupported, Call, Content, Part, Request, Role, Source, Turn};
 use crate::portable_id::fitted_id;
 use crate::text::{Text, Writer};
 
-/// Characters of `user` that OpenAI takes; others take more.
-pub(crate) const USER_MOST: usize = 64;
 /// Ids of calls as OpenAI and Azure take them in chat.
 const CALL_IDS: NameRule = NameRule { most: 40, letters: Letters::Any };
 
@@ -97,37 +93,6 @@ impl MessageRules {
             has_reasoning: to.fit.replays_reasoning,
         }
     }
-}
-
-/// The members of a named schema. If the caller did not say how strict, it is as strict as the schema allows.
-pub(crate) fn write_schema(
-    out: &mut Writer,
-    schema: &str,
-    name: Option<&Text<'_>>,
-    description: Option<&Text<'_>>,
-    strict: Option<bool>,
-) {
-    out.key("name");
-    match name {
-        Some(name) => out.text(name),
-        None => out.raw(r#""answer""#),
-    };
-    if let Some(description) = description {
-        out.member("description", description);
-    }
-    out.key("schema").raw(schema).key("strict").flag(strict.unwrap_or_else(|| is_strict(schema)));
-}
-
-/// Thinking that is off is left out: a model that does not think takes no word about it.
-pub(crate) fn effort(effort: Effort) -> Option<&'static str> {
-    Some(match effort {
-        Effort::Off => return None,
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::Most => "xhigh",
-    })
 }
 
 /// Results of tools are messages of their own and come first; what the user says beside them follows.

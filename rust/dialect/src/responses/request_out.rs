@@ -2,11 +2,14 @@
 
 use fairlead_core::{Error, ForcedTools, Letters, Level, ModelFacts, NameRule, Thinking};
 
-use crate::accepted::{level, sampling, Destination, Sampling};
+use crate::accepted::{level, sampling, Sampling};
+use crate::fit::Destination;
 use crate::left_out::LeftOut;
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
+use crate::openai::members_out::write_schema;
 use crate::openai::members_out::{shared, user as user_name};
-use crate::openai::request_out::{effort, is_film, write_schema};
+use crate::openai::reasoning_out::effort;
+use crate::openai::request_out::is_film;
 use crate::portable_id::fitted_id;
 use crate::signature::for_responses;
 use crate::text::Writer;

@@ -35,7 +35,7 @@ def test_a_sentence_begins_with_a_capital_unless_it_begins_with_a_name(
 
 def failures() -> Iterator[tuple[str, str]]:
     """Where each message is written, with its constant text."""
-    for path in CLI.glob("*.py"):
+    for path in CLI.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if (
                 isinstance(node, ast.Call)
