@@ -38,11 +38,15 @@ mod answer_text;
 mod anthropic;
 mod arguments;
 mod call_ids;
+#[cfg(test)]
+mod carried_tests;
 mod count;
 mod diagnostics;
 mod ending;
 // A call of its own with the verbs of `translate`: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
+#[cfg(test)]
+mod facts_tests;
 mod fit;
 mod foreign;
 #[cfg(test)]
@@ -61,10 +65,6 @@ mod portable_id;
 mod provider_members;
 mod rejection;
 // Its verbs are read with it: `replay::is_fit`, `replay::as_stream`.
-#[cfg(test)]
-mod carried_tests;
-#[cfg(test)]
-mod facts_tests;
 pub mod replay;
 mod responses;
 mod shapes;
