@@ -1,4 +1,5 @@
-//! The strategies of the snapshot in use, by which calls that name a plain model are shared among a provider's connections.
+//! Each provider's account strategy, taken from the current snapshot. The strategy distributes calls for a plain model
+//! over the provider's connections.
 
 use crate::clock;
 use fairlead_core::strategy::{AccountOrder, AccountStrategies, AccountStrategy, CandidateOrder, Demand, Facts};
@@ -7,17 +8,17 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The strategy of each provider, and whose turn it is there.
+/// The strategies of all providers and their round-robin state.
 #[derive(Debug, Default)]
 pub struct Accounts {
     strategies: AccountStrategies,
-    /// By provider; one for each that has several connections.
+    /// Keyed by provider. Only providers with several connections have an entry.
     orders: HashMap<String, Arc<Mutex<AccountOrder>>>,
     pub wants_affinity: bool,
 }
 
 impl Accounts {
-    /// Prepares the strategies. Whose turn it is stays while the provider has several connections.
+    /// Builds the strategies. A provider keeps its round-robin state from `before` while it has several connections.
     pub fn build(snapshot: &Snapshot, before: &Accounts) -> Self {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for connection in &snapshot.connections {
@@ -37,12 +38,12 @@ impl Accounts {
         self.strategies.of(provider)
     }
 
-    /// Places of the facts, first to be tried first; see [`AccountOrder::order`].
+    /// Returns the indices into `facts` in the order to try them; see [`AccountOrder::order`].
     pub fn order(&self, provider: &str, facts: &[Facts], priorities: &[u32], ask: &Demand) -> CandidateOrder {
         let strategy = self.strategy(provider);
         match self.orders.get(provider) {
             Some(order) => order.lock().order(strategy, facts, priorities, ask),
-            // Connections of several providers behind one prefix.
+            // The connections of several providers share one prefix.
             None => fresh().lock().order(strategy, facts, priorities, ask),
         }
     }
@@ -52,7 +53,7 @@ fn fresh() -> Arc<Mutex<AccountOrder>> {
     Arc::new(Mutex::new(AccountOrder::seeded(seed())))
 }
 
-/// Where a source of chance begins. Workers that begin with the same seed would all pick the same target.
+/// Seeds a random source. Workers with equal seeds would all pick the same target.
 pub fn seed() -> u64 {
     random_bytes::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes)
 }

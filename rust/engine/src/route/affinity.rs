@@ -1,5 +1,5 @@
-//! Which target served a session last, so that its next request goes there again. Bounded in number and time; scoped to the
-//! caller, so that two callers' sessions of one name are two.
+//! Remembers which target served a session last, so that the next request goes to the same target. Entries are bounded
+//! in number and age. They are scoped to the caller: two callers can use the same session name.
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,23 @@ use std::collections::HashMap;
 
 const MAX_SESSIONS: usize = 50_000;
 const IDLE_MS: u64 = 15 * 60_000;
-/// Where a provider keeps prompts for longer, it says an hour.
+/// Providers that offer longer prompt caching keep a prompt for one hour.
 const LONG_IDLE_MS: u64 = 60 * 60_000;
 
-/// How long a place that other workers know is theirs to know before it is told again, so that it does not end there while it is
-/// used here.
+/// How long after an announcement a worker announces an entry in use again. Other workers expire the entry after
+/// `IDLE_MS`, so it is renewed before that.
 const RETELL_MS: u64 = IDLE_MS / 3;
-/// Places that wait to be told. One that does not fit is told with the session's next turn.
+/// The most entries that wait to be announced. An entry that does not fit is announced on the session's next turn.
 const MAX_UNTOLD: usize = 10_000;
-/// Two workers that placed a session within this time had not heard of each other.
+/// If two workers placed the same session within this time, neither knew of the other's choice.
 const CROSSED_MS: u64 = 3_000;
 
-/// Which target served each session last. Sessions and targets are identities of their names, the same at every worker.
+/// The target that served each session last. Sessions and targets are identified by hashes of their names, which are
+/// equal in every worker.
 #[derive(Debug, Default)]
 pub struct SessionAffinity {
     sessions: Mutex<SessionPlaces>,
-    /// Other workers want to know.
+    /// Entries are announced to other workers.
     is_shared: bool,
 }
 
@@ -32,7 +33,7 @@ struct SessionPlaces {
     untold: Vec<u64>,
 }
 
-/// A session's place on its way between workers.
+/// The message that announces a session's target to other workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceNotice {
     session: u64,
@@ -44,9 +45,9 @@ pub struct PlaceNotice {
 struct Place {
     target: u64,
     used_ms: u64,
-    /// Until it is forgotten, from when it was used last.
+    /// How long after its last use the entry expires.
     idle_ms: u64,
-    /// When others were told of it last, or told of it.
+    /// When this entry was last sent to, or received from, another worker.
     told_ms: Option<u64>,
 }
 
@@ -70,7 +71,7 @@ impl SessionAffinity {
     pub fn keep(&self, session: u64, target: u64, now_ms: u64) {
         let mut sessions = self.sessions.lock();
         sessions.make_room(session, now_ms);
-        // What the provider keeps for longer it does not keep shorter after the next turn.
+        // An entry that was prolonged to an hour keeps that time on later turns.
         let before = sessions.places.get(&session).filter(|place| place.target == target && place.is_current(now_ms));
         let idle_ms = before.map_or(IDLE_MS, |place| place.idle_ms);
         let told_ms = before.and_then(|place| place.told_ms);
@@ -80,7 +81,7 @@ impl SessionAffinity {
         }
     }
 
-    /// The session's provider keeps its prompt for an hour: so is its place.
+    /// Extends the entry to one hour, because the provider caches the session's prompt that long.
     pub fn prolong(&self, session: u64, now_ms: u64) {
         let mut sessions = self.sessions.lock();
         let Some(place) = sessions.places.get_mut(&session).filter(|place| place.is_current(now_ms)) else { return };
@@ -91,7 +92,7 @@ impl SessionAffinity {
         }
     }
 
-    /// Places that other workers have not heard of yet.
+    /// Takes the entries that have not been announced to other workers yet.
     pub fn news(&self) -> Vec<PlaceNotice> {
         let mut sessions = self.sessions.lock();
         let SessionPlaces { places, untold } = &mut *sessions;
@@ -102,7 +103,7 @@ impl SessionAffinity {
         untold.drain(..).filter_map(notice).collect()
     }
 
-    /// Takes over where another worker has placed a session. Of two places that crossed on their way both workers take the same.
+    /// Stores a target that another worker announced. If two announcements crossed, both workers keep the same target.
     pub fn hear(&self, notice: PlaceNotice, now_ms: u64) {
         let mut places = self.sessions.lock();
         let own = places.places.get(&notice.session).filter(|place| place.is_current(now_ms));
@@ -136,7 +137,8 @@ impl SessionPlaces {
     }
 }
 
-/// Drops entries that were idle for too long; if that is not a tenth, the older half too, so that a sweep is rare.
+/// Removes expired entries. If they are less than a tenth of all entries, also removes the older half, so that sweeps
+/// are rare.
 fn sweep(sessions: &mut HashMap<u64, Place>, now_ms: u64) {
     sessions.retain(|_, place| place.is_current(now_ms));
     if sessions.len() > MAX_SESSIONS / 10 * 9 {

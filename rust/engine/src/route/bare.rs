@@ -1,12 +1,13 @@
-//! Names without a provider's prefix: `gpt-4o` means `openai/gpt-4o` where one provider that the caller may use has it
-//! (`bareModels`), and so does a key's `autoResolve` over the most preferred of several.
+//! Resolves model names without a provider prefix. `gpt-4o` means `openai/gpt-4o` if exactly one provider that the
+//! caller may use has the model (`bareModels`). A key with `autoResolve` picks the most preferred of several providers.
 
 use crate::active_config::Live;
 use crate::route::permission::admit;
 use fairlead_core::strategy::auto;
 use fairlead_core::{policy, BareModels, Key, Model};
 
-/// Whether a name means something as it is: an alias, a combo, a channel of `auto`, or a model of a prefix that somebody has.
+/// Returns whether the name needs no resolution: an alias, a combo, a channel of `auto`, or a model with a known
+/// prefix.
 pub fn is_known(live: &Live, name: &str) -> bool {
     live.snapshot.alias(name).is_some()
         || live.combos.book.find(name).is_some()
@@ -15,8 +16,8 @@ pub fn is_known(live: &Live, name: &str) -> bool {
         || name.split_once('/').is_some_and(|(prefix, _)| !live.snapshot.candidates(prefix).is_empty())
 }
 
-/// The full name of what a caller asks for without a prefix. `None` for a name that means something as it is, and for one that no
-/// provider has, or several.
+/// Returns the full name for a name without a prefix. Returns `None` if the name needs no resolution, or if no provider
+/// or several providers have the model.
 pub fn resolve(live: &Live, key: Option<&Key>, name: &str) -> Option<String> {
     let is_wanted = live.snapshot.settings.bare_models == BareModels::Resolve;
     let takes_preferred = key.is_some_and(|key| key.auto_resolve);
@@ -32,7 +33,7 @@ pub fn resolve(live: &Live, key: Option<&Key>, name: &str) -> Option<String> {
     }
     let found = is_wanted.then(|| of_one_provider(live, key, live.snapshot.models_named(name)))?;
     let found = found.or_else(|| {
-        // A maker's name without its date means the newest of that name.
+        // A vendor's name without a date means the newest model of that name.
         let is_ambiguous = live.snapshot.models_named(name).next().is_some();
         if is_ambiguous {
             None
@@ -43,7 +44,7 @@ pub fn resolve(live: &Live, key: Option<&Key>, name: &str) -> Option<String> {
     Some(found.id.clone())
 }
 
-/// The last of these models by name, where the caller may use those of one provider only.
+/// Returns the last of these models by name, if the models that the caller may use belong to one provider.
 fn of_one_provider<'a>(live: &Live, key: Option<&Key>, models: impl Iterator<Item = &'a Model>) -> Option<&'a Model> {
     let mut found: Option<&Model> = None;
     for model in models.filter(|model| preference(live, key, model).is_some()) {
@@ -57,7 +58,8 @@ fn of_one_provider<'a>(live: &Live, key: Option<&Key>, models: impl Iterator<Ite
     found
 }
 
-/// The priority of the best connection over which the caller may call the model; a lower one is better. `None`: there is none.
+/// Returns the priority of the best connection that the caller may use for the model. Lower is better. `None` if there
+/// is no such connection.
 pub fn preference(live: &Live, key: Option<&Key>, model: &Model) -> Option<u32> {
     if key.is_some_and(|key| admit(live, key, &model.id).is_err()) {
         return None;

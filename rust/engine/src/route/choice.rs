@@ -1,4 +1,4 @@
-//! The targets of one request, in the order in which they are tried.
+//! The ordered targets of one request.
 
 use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
@@ -9,66 +9,67 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// An error names so many targets.
+/// The most targets that an error message lists.
 pub const TOLD_AT_MOST: usize = 12;
 
-/// The memory of a combo's target, and its own source of chance.
+/// The state of a combo's strategy and its random source.
 pub type Remembered = Arc<Mutex<(Memory, Random)>>;
 
-/// The order in which connections are tried.
+/// The ordered targets of a request and the settings that apply to them.
 #[derive(Debug, Default)]
 pub struct Choice {
     pub targets: SmallVec<[Arc<Target>; 4]>,
-    /// The model as the provider of the first target knows it: the name without its prefix.
+    /// The model name of the first target without its prefix, as sent to the provider.
     pub upstream_model: String,
-    /// The model of the first target with its prefix, as prices know it; not always the name that the caller used.
+    /// The model name of the first target with its prefix, as used in prices. It can differ from the name in the
+    /// request.
     pub model: String,
-    /// How a combo chose; absent for a single model.
+    /// The combo's decision. Absent for a single model.
     pub combo: Option<Box<ComboChoice>>,
-    /// The most that the answer may have, tokens, where its key has no room for a longer one.
+    /// The maximum output in tokens, if the key's limits leave no room for more.
     pub output_cap: Option<u64>,
-    /// What the caller or its key says of members that a provider does not accept.
+    /// How members that a provider does not accept are handled, if the caller or its key chooses.
     pub inexpressible: Option<Inexpressible>,
-    /// The gateway wrote the body, for a caller of Ollama's dialect.
+    /// The gateway wrote the request body because the caller uses the Ollama dialect.
     pub is_rewritten: bool,
 }
 
-/// The part of a choice that only combos have.
+/// The fields of a choice that only combos have.
 #[derive(Debug, Clone)]
 pub struct ComboChoice {
     pub name: String,
     pub strategy: Strategy,
     pub params: Params,
     pub rules: Arc<Rules>,
-    /// Which tools are sent.
+    /// Selects the tools that are sent.
     pub tools: Option<ToolFilter>,
-    /// The instructions of each step.
+    /// The instructions of each step, indexed by step.
     pub prompts: Vec<Option<String>>,
-    /// One for each target, at the same place.
+    /// One entry for each target, at the target's index.
     pub legs: Vec<ComboTarget>,
-    /// The identity of the target that served the caller's session last.
+    /// The identity of the target that served the session last.
     pub last_target: Option<u64>,
-    /// The conversation that stays with its target, because the combo protects the provider's cache of it.
+    /// The conversation that stays on its target because the combo protects the provider's prompt cache.
     pub protected: Option<u64>,
-    /// Models that may not be tried now, with the milliseconds until they may.
+    /// Models in cooldown, each with the milliseconds until it can be tried again.
     pub closed: Vec<(Arc<str>, u64)>,
-    /// Models that the combo's rules leave out.
+    /// Models that the combo's rules exclude.
     pub barred: Vec<(Arc<str>, Obstacle)>,
 }
 
-/// A target as the combo knows it.
+/// A combo's data about one target.
 #[derive(Debug, Clone)]
 pub struct ComboTarget {
     pub model: Arc<str>,
     pub upstream_model: Arc<str>,
     pub id: u64,
-    /// Which step of the combo it comes from.
+    /// The index of the combo step that the target comes from.
     pub step: usize,
     pub memory: Remembered,
 }
 
 impl ComboChoice {
-    /// Whether the session leaves its target with this call, and its combo has it take a note along.
+    /// Returns whether this call moves the session to another target and the combo wants a hand-over note.
     pub fn is_moving(&self) -> bool {
         let first = self.legs.first().map(|leg| leg.id);
         self.strategy == Strategy::ContextRelay
@@ -86,7 +87,7 @@ impl Choice {
         self.leg(at).map_or(self.model.as_str(), |leg| &leg.model)
     }
 
-    /// The names by which a limit knows this target.
+    /// The names under which limits count this target.
     pub fn served(&self, at: usize) -> Served<'_> {
         let connection = &self.targets[at].connection;
         let upstream_model = self.upstream_model(at);
@@ -97,17 +98,18 @@ impl Choice {
         self.leg(at).map_or(self.upstream_model.as_str(), |leg| &leg.upstream_model)
     }
 
-    /// A request of so many tokens, as it asks this target's connection for room.
+    /// Describes a request of this many tokens for the admission control of the target's connection.
     pub fn entrant(&self, at: usize, tokens: u64) -> Entrant<'_> {
         Entrant { model: self.upstream_model(at), tokens, queue: self.queue(), cap: self.cap(at) }
     }
 
-    /// What the combo says of waiting.
+    /// The combo's queue settings.
     pub fn queue(&self) -> QueueRule {
         self.combo.as_ref().map(|combo| combo.rules.queue()).unwrap_or_default()
     }
 
-    /// How many requests the combo has this target serve at once. `fill-first` only orders by it.
+    /// The most concurrent requests that the combo allows on this target. `fill-first` uses the number only for
+    /// ordering.
     pub fn cap(&self, at: usize) -> Option<TargetCap> {
         let combo = self.combo.as_ref().filter(|combo| combo.strategy == Strategy::RoundRobin)?;
         let at_once = combo.params.concurrency_per_model?;
@@ -115,7 +117,7 @@ impl Choice {
         Some(TargetCap { id: identity(&[&combo.name, &self.targets.get(at)?.connection.id, &leg.model]), at_once })
     }
 
-    /// Tells a target from all others, over snapshots.
+    /// The target's identity. It is stable across snapshots.
     pub fn identity(&self, at: usize) -> Option<u64> {
         match self.leg(at) {
             Some(leg) => Some(leg.id),
@@ -123,7 +125,7 @@ impl Choice {
         }
     }
 
-    /// This choice with only the targets at these places, in this order.
+    /// Returns a copy with only the targets at these indices, in this order.
     #[must_use]
     pub fn narrowed(&self, places: &[usize]) -> Self {
         let mut combo = self.combo.as_ref().map(|combo| {

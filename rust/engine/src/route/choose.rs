@@ -1,4 +1,4 @@
-//! Which connections a request tries, in order. Decided from the snapshot and hot state alone.
+//! Selects the connections of a request and their order. The decision reads only the snapshot and in-memory state.
 
 use crate::active_config::Live;
 use crate::clock;
@@ -11,33 +11,34 @@ use fairlead_core::{policy, Error, ErrorKind, Key};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// More connections than this are not tried for one request.
+/// The most connections that are tried for one request.
 const MAX_TARGETS: usize = 8;
-/// Of a provider with more connections than this, the most preferred are looked at.
+/// The most connections of one provider that are considered, in order of preference.
 const MAX_CANDIDATES: usize = 4_096;
 /// The header that pins a request to one connection.
 pub const PIN: &str = "x-gateway-connection";
 
-/// A request's wishes beyond its model.
+/// Routing inputs of a request other than its model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoutingHints<'a> {
-    /// The one connection that it is to go over.
+    /// The connection that the caller pinned the request to.
     pub pin: Option<&'a str>,
-    /// The target that served its session before.
+    /// The target that served the session last.
     pub last_target: Option<u64>,
-    /// The connection that is leased to the caller: no other is tried.
+    /// The connection that is leased to the caller. No other connection is tried.
     pub leased: Option<&'a str>,
-    /// Who asks looks for a connection to lease, and sees to leases itself.
+    /// Skips the lease check. The lease service sets this: it looks for a connection to lease and checks leases itself.
     pub passes_leases: bool,
-    /// The request's session, or else its conversation; known where a provider's strategy asks for it.
+    /// The request's session, or else its conversation. Set only if a provider's strategy uses it.
     pub affinity: Option<u64>,
 }
 
-/// Chooses for `<prefix>/<model>`: connections of the prefix that the key may use, by priority and among equals by their
-/// provider's strategy; those that rest come last, and those that a provider has told to wait are left out.
+/// Selects the connections for `<prefix>/<model>` that the key may use. They are ordered by priority, and connections
+/// of equal priority by the provider's strategy. Connections in cooldown come last. Connections that the provider told
+/// to wait (`Retry-After`) are excluded.
 ///
-/// A pin leaves the pinned connection alone, unless that one rests or waits: then it counts for nothing. A pin to what is no
-/// connection of the provider that the key may use leaves none, whatever it is.
+/// A pin selects the pinned connection only. The pin is ignored while that connection is in cooldown or waits. A pin to
+/// a connection that the prefix does not have or the key may not use is an error.
 pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'_>) -> Result<Choice, Error> {
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
@@ -62,25 +63,25 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'
     Ok(Choice { targets, upstream_model: upstream_model.to_owned(), model: model.to_owned(), ..Choice::default() })
 }
 
-/// The connections of a prefix that may be tried, and why others are not among them.
+/// The usable connections of a prefix, and the reasons why others are excluded.
 #[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own why a connection is left out")]
 struct Candidates<'a> {
     upstream_model: &'a str,
     pin: Option<&'a str>,
     leased: Option<&'a str>,
     passes_leases: bool,
-    /// By priority, then by id.
+    /// Sorted by priority, then by id.
     open: SmallVec<[&'a Arc<Target>; 4]>,
-    /// How each of them stands.
+    /// The facts of each open connection, at the same index.
     facts: SmallVec<[Facts; 4]>,
-    /// Milliseconds until the first closed connection opens; `u64::MAX` where none does by itself.
+    /// Milliseconds until the first closed connection opens. `u64::MAX` if an operator must act first.
     soonest_ms: u64,
     is_barred: bool,
     is_leased: bool,
     is_pinned: bool,
     is_closed: bool,
     is_broken: bool,
-    /// Why the addresses of a connection cannot name the model.
+    /// Why the model name cannot be put into a connection's URL.
     unnameable: Option<Error>,
 }
 
@@ -116,7 +117,7 @@ impl<'a> Candidates<'a> {
             self.unnameable = Some(fault);
             return;
         }
-        // What no request can be served over is not in the pool that a pin may name.
+        // A pin may name only a connection that is in the pool.
         self.is_pinned |= self.pin == Some(target.connection.id.as_str()) && !target.is_out_of_pool(now_ms);
         let facts = target.account_facts(self.upstream_model, now_ms);
         if facts.standing == Standing::Closed {
@@ -129,7 +130,7 @@ impl<'a> Candidates<'a> {
         self.facts.push(facts);
     }
 
-    /// Whether the request can be served at all, over a pin that names one of the provider's connections.
+    /// Returns an error if no connection can serve the model name, or if the pin names none of the connections.
     fn check(&mut self, prefix: &str) -> Result<(), Error> {
         let is_empty = self.open.is_empty() && !self.is_closed;
         if let Some(fault) = self.unnameable.take().filter(|_| is_empty) {
@@ -145,7 +146,7 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// The pinned connection alone while it is able; else all, in the order in which they are tried.
+    /// Returns the pinned connection alone if it is able to serve, otherwise all connections in the order to try them.
     fn targets(&mut self, accounts: &Accounts, hints: RoutingHints<'_>) -> SmallVec<[Arc<Target>; 4]> {
         let is_pinned = |at: &usize| Some(self.open[*at].connection.id.as_str()) == self.pin;
         let pinned = (0..self.open.len()).find(is_pinned).filter(|&at| self.facts[at].standing.is_able());
@@ -162,14 +163,14 @@ impl<'a> Candidates<'a> {
             }
         }
         let priorities: SmallVec<[u32; 8]> = self.open.iter().map(|target| target.connection.priority).collect();
-        // A session's own connection, for who is pinned to none.
+        // Session affinity applies only without a pin.
         let last_target = hints.last_target.filter(|_| self.pin.is_none());
         let ask = Demand { last_target, affinity: hints.affinity, ..Demand::default() };
         let order = accounts.order(&first.connection.provider, &self.facts, &priorities, &ask);
         order.iter().take(MAX_TARGETS).map(|&place| Arc::clone(self.open[usize::from(place)])).collect()
     }
 
-    /// Why no connection of the prefix can serve the request.
+    /// The error when no connection of the prefix can serve the request.
     fn none_usable(&self, prefix: &str) -> Error {
         let wait_s = self.soonest_ms.div_ceil(1_000);
         if self.is_closed && self.soonest_ms == u64::MAX {
@@ -199,7 +200,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// The refusal of a name without a prefix.
+/// The error for a model name without a prefix.
 pub fn no_prefix(model: &str) -> Error {
     not_found(format!(
         "No model that this caller may use is called `{model}` alone; write `<prefix>/<model>`, as `GET /v1/models` lists them."
@@ -284,7 +285,8 @@ mod tests {
         assert_eq!(pinned(&live, "b"), Ok(vec!["a".into()]));
     }
 
-    /// Two hundred calls over four connections of one priority and one of a lower one, under these strategies.
+    /// Counts the first choices of two hundred calls over five connections: four of equal priority and one of lower
+    /// priority.
     fn firsts(strategies: &str, hints: RoutingHints<'_>) -> HashMap<String, usize> {
         let connection = |(id, priority): (&str, u32)| {
             format!(

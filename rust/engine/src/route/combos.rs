@@ -1,4 +1,4 @@
-//! The combos of the snapshot in use, and a request's targets out of one.
+//! The combos of the current snapshot, and the choice of a combo's targets for one request.
 
 use crate::clock;
 use crate::route::accounts;
@@ -15,36 +15,36 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The combos of one snapshot, compiled, each with what it remembers of its targets.
+/// The compiled combos of one snapshot and the state of their strategies.
 #[derive(Debug, Default)]
 pub struct Combos {
     pub book: Book,
-    /// One per combo of the book, at the same place.
+    /// One entry per combo of the book, at the combo's index.
     memories: Vec<Remembered>,
-    /// Channels of `auto` as keys with restricted models see them.
+    /// Channels of `auto` for keys with restricted models.
     permitted: Permitted,
 }
 
-/// What a combo chooses from: one snapshot, and its connections made ready.
+/// The inputs of a combo's choice: one snapshot and its prepared connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach<'a> {
     pub snapshot: &'a Snapshot,
     pub targets: &'a [Option<Arc<Target>>],
 }
 
-/// One combo of a book, as a caller sees it.
+/// A combo of a book, restricted to one caller.
 struct View<'a> {
     book: &'a Book,
     at: usize,
-    /// One per combo of the book.
+    /// One entry per combo of the book.
     memories: &'a [Remembered],
     reach: Reach<'a>,
-    /// The key, where some targets may be closed to it.
+    /// The key, if it may be denied some targets.
     key: Option<&'a Key>,
 }
 
 impl Combos {
-    /// Prepares the combos. What one remembers stays with it while its id does.
+    /// Compiles the combos. A combo keeps its state from `before` while its id stays the same.
     pub fn build(snapshot: &Snapshot, targets: &[Option<Arc<Target>>], before: &Combos) -> Self {
         let book = Book::compile(snapshot, &|index, _| targets.get(index).is_some_and(Option::is_some));
         let known: HashMap<&str, &Remembered> =
@@ -57,7 +57,7 @@ impl Combos {
         Self { book, memories, permitted: Permitted::default() }
     }
 
-    /// The targets of one request, first to last, out of the combo at this place of the book.
+    /// Returns the ordered targets for one request to the combo at this index.
     pub fn choose(&self, reach: Reach<'_>, combo: usize, ask: &Demand, key: Option<&Key>) -> Result<Choice, Error> {
         self.admit_size(combo, ask)?;
         let own = self.permitted_book(reach, combo, key);
@@ -107,14 +107,15 @@ impl Combos {
         })
     }
 
-    /// Refuses a request that is longer than the combo takes.
+    /// Refuses a request that is longer than the combo's maximum length.
     pub fn admit_size(&self, combo: usize, ask: &Demand) -> Result<(), Error> {
         let Some(ready) = self.book.get(combo) else { return Ok(()) };
         let most = ready.rules.context_length.filter(|most| ask.input_tokens > *most);
         most.map_or(Ok(()), |most| Err(too_long(ready, ask, most)))
     }
 
-    /// The decision for this request, with every target of the combo and why it is where it is. Changes nothing.
+    /// Computes the decision for this request without changing any state. Every target is listed with the reason for
+    /// its position.
     pub fn try_out(&self, reach: Reach<'_>, combo: usize, ask: &Demand, key: Option<&Key>) -> Vec<Verdict> {
         let own = self.permitted_book(reach, combo, key);
         let view = self.view(reach, combo, key, own.as_deref());
@@ -152,7 +153,8 @@ impl Combos {
         verdicts
     }
 
-    /// The channel as the key sees it, where the channel as it is has no room for all and some of it may be closed to the key.
+    /// Returns the channel filled for this key. `None` if the channel holds all its candidates or if the key may use
+    /// all of them.
     fn permitted_book(&self, reach: Reach<'_>, combo: usize, key: Option<&Key>) -> Option<Arc<Book>> {
         let key = key.filter(|key| permitted::is_restricted(key))?;
         let ready = self.book.get(combo).filter(|ready| ready.is_cut)?;
@@ -162,7 +164,7 @@ impl Combos {
 
     fn view<'a>(&'a self, reach: Reach<'a>, combo: usize, key: Option<&'a Key>, own: Option<&'a Book>) -> View<'a> {
         if let Some(book) = own {
-            // Everything in it is the key's, and the channel's memory is that of all callers.
+            // The book holds only this key's candidates. The strategy's state is shared by all callers of the channel.
             let memories = self.memories.get(combo..=combo).unwrap_or_default();
             return View { book, at: 0, memories, reach, key: None };
         }
@@ -191,17 +193,17 @@ fn fresh() -> Remembered {
     Arc::new(Mutex::new((Memory::default(), Random::seeded(accounts::seed()))))
 }
 
-/// What a trial says of one target.
+/// The result of a trial for one target.
 #[derive(Debug)]
 pub struct Verdict {
     pub target: Arc<Target>,
     pub candidate: Candidate,
-    /// Of the outermost combo.
+    /// The step of the outermost combo.
     pub step: usize,
     pub facts: Facts,
-    /// By the strategy `auto`; others do not score.
+    /// Set by the strategy `auto`. Other strategies do not score.
     pub score: Option<f32>,
-    /// Why it would not be tried.
+    /// Why the target would not be tried.
     pub reason: Option<String>,
 }
 
@@ -213,7 +215,7 @@ fn too_long(ready: &Ready, ask: &Demand, most: u64) -> Error {
     Error::client(ErrorKind::InvalidRequest, message).about("messages")
 }
 
-/// Why a combo comes to no target, with each that there is in `diagnostics`.
+/// The error when a combo has no usable target. `diagnostics` lists every target with its reason.
 fn none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle)], is_barred: bool) -> Error {
     let fault = why_none(ready, closed, barred, is_barred);
     let terminal = fault.kind.code();
@@ -223,7 +225,7 @@ fn none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle
     }))
 }
 
-/// The targets that were not tried, each with its reason, as an error tells them.
+/// The excluded targets with their reasons, for an error response.
 pub fn excluded(closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle)]) -> Vec<Value> {
     let closed = closed.iter().map(|(model, rest_ms)| json!({"target": &**model, "reason": wait(*rest_ms)}));
     let barred = barred.iter().map(|(model, obstacle)| json!({"target": &**model, "reason": obstacle.to_string()}));
@@ -255,7 +257,7 @@ fn why_none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obst
     Error::gateway(ErrorKind::NoRoute, format!("The combo `{name}` has no usable target.")).after_s(5)
 }
 
-/// `<model>: waits <n> s`, for people.
+/// Formats the waits for an error message: `<model>: waits <n> s`.
 pub fn waits(closed: &[(Arc<str>, u64)]) -> String {
     let waits: Vec<String> =
         closed.iter().take(TOLD_AT_MOST).map(|(model, rest_ms)| format!("{model}: {}", wait(*rest_ms))).collect();
@@ -272,7 +274,7 @@ fn wait(rest_ms: u64) -> String {
 struct Desk<'a> {
     view: &'a View<'a>,
     now_ms: u64,
-    /// Nothing is remembered of the decision.
+    /// The decision changes no state.
     is_trial: bool,
 }
 

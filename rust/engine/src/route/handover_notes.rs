@@ -1,4 +1,5 @@
-//! Which hand-over note each session took to its target, so that its later turns carry the same one. Bounded in number and time.
+//! The hand-over note that each session took to its target, so that later turns carry the same note. Bounded in number
+//! and age.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 const MAX_NOTES: usize = 2_000;
 const IDLE_MS: u64 = 15 * 60_000;
 
-/// The notes of sessions that have moved, bounded in number, size and time.
+/// The notes of sessions that have moved, bounded in number, size and age.
 #[derive(Debug, Default)]
 pub struct HandoverNotes {
     notes: Mutex<HashMap<u64, Note>>,
@@ -15,14 +16,14 @@ pub struct HandoverNotes {
 
 #[derive(Debug, Clone)]
 struct Note {
-    /// The identity of the target that the session has moved to.
+    /// The identity of the target that the session moved to.
     target: u64,
     text: Arc<str>,
     used_ms: u64,
 }
 
 impl HandoverNotes {
-    /// The note of a session for this target.
+    /// Returns the note of the session for this target.
     pub fn find(&self, session: u64, target: u64, now_ms: u64) -> Option<Arc<str>> {
         let mut notes = self.notes.lock();
         let note = notes.get_mut(&session)?;

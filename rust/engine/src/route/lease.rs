@@ -1,4 +1,4 @@
-//! Connections that are leased: to one session alone, which shows its lease with each request, and closed to all others meanwhile.
+//! Leased connections. A leased connection serves only the session that presents the lease with each request.
 
 use crate::active_config::Live;
 use crate::clock;
@@ -6,10 +6,10 @@ use crate::gate::request::Admission;
 use crate::route::choice::Choice;
 use fairlead_core::{Connection, Error, ErrorKind};
 
-/// What callers are told to wait who find all connections leased.
+/// The `Retry-After` of a request that finds all connections leased.
 const RETRY_AFTER_S: u64 = 30;
 
-/// The connection that is leased to the caller, if it says that one is.
+/// Returns the connection that is leased to the caller, if the request presents a lease.
 pub fn claimed_connection<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>, Error> {
     let Some(claim) = &admission.lease else { return Ok(None) };
     if claim.generation.is_none() {
@@ -28,7 +28,7 @@ pub fn claimed_connection<'a>(live: &'a Live, admission: &Admission) -> Result<O
     Err(Error::client(ErrorKind::LeaseStale, message).about("x-gateway-lease-generation"))
 }
 
-/// Whether requests may go over this connection, of a caller to whom this one is leased.
+/// Returns whether the caller may use this connection. `leased` is the connection that the caller has leased.
 pub fn is_open(connection: &Connection, leased: Option<&str>) -> bool {
     match (leased, &connection.lease) {
         (Some(leased), _) => leased == connection.id,
@@ -37,7 +37,7 @@ pub fn is_open(connection: &Connection, leased: Option<&str>) -> bool {
     }
 }
 
-/// The choice without connections that are leased to others.
+/// Removes the connections from the choice that are leased to other callers.
 pub fn narrow(choice: Choice, leased: Option<&str>) -> Result<Choice, Error> {
     let is_open = |at: &usize| is_open(&choice.targets[*at].connection, leased);
     let places: Vec<usize> = (0..choice.targets.len()).filter(is_open).collect();
@@ -50,7 +50,7 @@ pub fn narrow(choice: Choice, leased: Option<&str>) -> Result<Choice, Error> {
     Ok(choice.narrowed(&places))
 }
 
-/// Why no connection is open to the caller.
+/// The error when no connection is open to the caller.
 pub fn none_open(leased: Option<&str>) -> Error {
     if leased.is_some() {
         let message = "The leased connection does not serve this model: acquire a lease for it.";

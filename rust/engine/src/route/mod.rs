@@ -1,7 +1,15 @@
-//! Routing, from the model that a caller names to the targets that are tried: [`model`] reads the name, [`bare`] one without a
-//! prefix, [`near_names`] finds what was meant by one that nothing has, [`permission`] says which names a key may ask for, [`picture`] looks whether there is one in the request, [`choose`] orders the
-//! connections of one model by [`accounts`], [`combos`] those of a combo ([`permitted`]: as far as a key may use them), [`choice`] is the result, [`outbound`] the proxy that it goes
-//! through, [`lease`] which connections are one session's alone, [`affinity`] remembers who served a session, [`handover_notes`] what was told to who serves it next.
+//! Routing, from the model name in a request to the ordered targets.
+//!
+//! - [`model`] resolves the name; [`bare`] resolves a name without a prefix.
+//! - [`near_names`] suggests names for an unknown one.
+//! - [`permission`] checks which names a key may call.
+//! - [`picture`] detects images in a request.
+//! - [`choose`] orders the connections of one model with the strategies of [`accounts`].
+//! - [`combos`] orders the targets of a combo; [`permitted`] restricts them to a key.
+//! - [`choice`] is the result.
+//! - [`outbound`] selects the outbound proxy.
+//! - [`lease`] handles connections that are leased to one session.
+//! - [`affinity`] remembers which target served a session; [`handover_notes`] stores the notes for the next target.
 
 pub mod accounts;
 pub mod affinity;

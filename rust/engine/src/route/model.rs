@@ -1,5 +1,5 @@
-//! From the model that a caller names to targets: an alias stands for another name, a combo for several targets, anything else is
-//! one model, which may be pinned to one connection.
+//! Resolves the model name of a request to targets. An alias stands for another name and a combo for several targets.
+//! Any other name is a single model, which the caller can pin to one connection.
 
 use crate::active_config::Live;
 use crate::clock;
@@ -18,34 +18,35 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The size of most answers, as far as anybody knows beforehand.
+/// The assumed output of a request before the response is known.
 const ASSUMED_OUTPUT_TOKENS: u64 = 512;
 const BYTES_PER_TOKEN: u64 = 4;
-/// No request is estimated to be larger.
+/// The upper bound of an estimate.
 const MOST_INPUT_TOKENS: u64 = 100_000;
 
-/// About how many tokens a request of so many bytes comes to, with its answer. Pictures and sound are far fewer tokens than bytes.
+/// Estimates the tokens of a request of this many bytes, response included. Images and audio have far fewer tokens than
+/// bytes.
 pub fn estimate(bytes: u64) -> u64 {
     (bytes / BYTES_PER_TOKEN).min(MOST_INPUT_TOKENS) + ASSUMED_OUTPUT_TOKENS
 }
 
-/// No text has so many letters and digits in a row.
+/// Text has no run of letters and digits this long; such a run is encoded binary data.
 const MIN_BLOB_BYTES: usize = 2_048;
 
-/// The one name of what was asked for, for a record of what was repeated; as it was asked where it is no name.
+/// The canonical form of a name for records. A name that cannot be resolved is recorded unchanged.
 pub fn shown_name(live: &Live, name: &str) -> String {
     live.snapshot.name(name).map_or_else(|_| name.to_owned(), Cow::into_owned)
 }
 
-/// The name that a call is for, of a caller with or without a key: a name without a prefix becomes that of a model, and the key must be
-/// allowed to call what comes of it.
+/// Returns the name that a call is for, with or without a key. A name without a prefix is resolved to a model first,
+/// and the key must be allowed to call the result.
 pub fn admitted_name(live: &Live, key: Option<&Key>, name: String) -> Result<String, Error> {
     let name = bare::resolve(live, key, &name).unwrap_or(name);
     let Some(key) = key else { return Ok(name) };
     match admit(live, key, &name) {
         Ok(()) => Ok(name),
         Err(fault) if bare::is_known(live, &name) => Err(fault),
-        // That no provider has a name is no secret, and says more than that the key may not use it.
+        // The message that no provider has the name helps more than a refusal, and it reveals nothing.
         Err(_) if !name.contains('/') && policy::admit_unblocked(key, &name).is_ok() => {
             Err(near_names::suggest(live, Some(key), &name, choose::no_prefix(&name)))
         }
@@ -53,7 +54,7 @@ pub fn admitted_name(live: &Live, key: Option<&Key>, name: String) -> Result<Str
     }
 }
 
-/// The targets of a request, in the order in which they are tried.
+/// Returns the targets of a request in the order to try them.
 pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, body: &[u8]) -> Result<Choice, Error> {
     let key = admission.principal.key().map(AsRef::as_ref);
     let name = live.snapshot.alias(model).unwrap_or(model);
@@ -95,7 +96,8 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     Ok(choice)
 }
 
-/// The targets of a call that is made beside the caller's, for a combo: of one model, over the combo's proxies.
+/// Returns the targets of an extra call that a combo makes for the caller's request. The call is for one model and uses
+/// the combo's proxies.
 pub fn choose_beside(live: &Live, combo: Option<&str>, model: &str, key: Option<&Key>) -> Result<Choice, Error> {
     if let Some(key) = key {
         policy::admit_unblocked(key, model)?;
@@ -106,15 +108,15 @@ pub fn choose_beside(live: &Live, combo: Option<&str>, model: &str, key: Option<
     Ok(choice)
 }
 
-/// Who asks, as far as a decision goes by it.
+/// The caller's data that a decision uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     pub caller: &'a str,
-    /// The target that served the session before.
+    /// The target that served the session last.
     pub last_target: Option<u64>,
 }
 
-/// The demand of a request, as far as it is known before it is sent.
+/// The demand of a request, estimated before the request is sent.
 pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
     let wants_affinity = live.combos.book.all().iter().any(|ready| ready.strategy == Strategy::CacheOptimized);
     Demand {
@@ -127,13 +129,13 @@ pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
     }
 }
 
-/// The error for a name that no combo has.
+/// The error for an unknown combo name.
 pub fn no_combo(name: &str) -> Error {
     let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
     Error::client(ErrorKind::ModelNotFound, message).about("model")
 }
 
-/// About how many tokens a body has: pictures and files in it are not text.
+/// Estimates the tokens of a body. Images and files in the body are not counted as text.
 pub fn estimated_tokens(body: &[u8]) -> u64 {
     if body.len() < MIN_BLOB_BYTES {
         return body.len() as u64 / BYTES_PER_TOKEN;
@@ -144,13 +146,14 @@ pub fn estimated_tokens(body: &[u8]) -> u64 {
     (body.len() - blobs) as u64 / BYTES_PER_TOKEN
 }
 
-/// A session of this caller with this model.
+/// The identity of this caller's session with this model.
 pub fn session(admission: &Admission, model: &str) -> Option<u64> {
     let session = admission.session_id.as_deref()?;
     Some(identity(&[caller(admission), session, model]))
 }
 
-/// A conversation of this caller with this model: by the id of its session, or else by how it begins.
+/// The identity of this caller's conversation with this model: the session id, or else the beginning of the
+/// conversation.
 pub fn conversation(admission: &Admission, model: &str, body: &[u8]) -> Option<u64> {
     let tagged = |id| identity(&[caller(admission), id, model, "conversation"]);
     let named = admission.session_id.as_deref().or(admission.session_tag.as_deref()).map(tagged);
@@ -165,14 +168,14 @@ fn caller(admission: &Admission) -> &str {
 struct Opening<'a> {
     #[serde(borrow, default)]
     prompt_cache_key: Option<Cow<'a, str>>,
-    /// Instructions before the conversation: a dialect has one of these at most.
+    /// The instructions before the conversation. Each dialect has at most one of these members.
     #[serde(borrow, default)]
     system: Option<&'a RawValue>,
     #[serde(borrow, default)]
     instructions: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "systemInstruction")]
     system_instruction: Option<&'a RawValue>,
-    /// The conversation itself: every dialect has one of these.
+    /// The conversation. Each dialect has one of these members.
     #[serde(borrow, default)]
     messages: Vec<&'a RawValue>,
     #[serde(borrow, default)]
@@ -187,8 +190,8 @@ struct Message<'a> {
     role: Option<Cow<'a, str>>,
 }
 
-/// The identity that a provider's cache goes by: the caller's own key for it, or else how the conversation begins, up to and with the
-/// first thing that the user said. Callers have different ones.
+/// The identity for the provider's prompt cache: the caller's cache key, or else the beginning of the conversation up
+/// to and including the first user message. Different callers have different identities.
 fn affinity(caller: &str, body: &[u8]) -> Option<u64> {
     let opening: Opening<'_> = serde_json::from_slice(body).ok()?;
     if let Some(key) = opening.prompt_cache_key {
@@ -204,7 +207,7 @@ fn affinity(caller: &str, body: &[u8]) -> Option<u64> {
     for item in items {
         parts.push(item.get());
         let message: Message<'_> = serde_json::from_str(item.get()).unwrap_or(Message { role: None });
-        // Gemini's contents without a role are the user's.
+        // In Gemini's dialect, contents without a role are the user's.
         if message.role.is_none_or(|role| role == "user") {
             break;
         }

@@ -1,5 +1,5 @@
-//! What a caller may have meant by a name that nothing has: names of models, combos and aliases that this caller may use. Looked for
-//! only where a call is refused anyway.
+//! Suggests similar names for an unknown model name: models, combos and aliases that the caller may use. The search
+//! runs only when a call is refused.
 
 use crate::active_config::Live;
 use crate::route::bare::preference;
@@ -7,14 +7,14 @@ use crate::route::permission::admit;
 use fairlead_core::{Error, ErrorKind, Key};
 use std::fmt::Write as _;
 
-/// Names that are told.
+/// The most names in a suggestion.
 const SHOWN: usize = 3;
-/// Longer names are compared with nothing.
+/// Longer names are not compared.
 const MAX_BYTES: usize = 96;
-/// Models that are compared at most.
+/// The most models that are compared.
 const MAX_MODELS: usize = 20_000;
 
-/// Adds the names that may be meant to a refusal of a name that nothing has.
+/// Adds suggestions to the error for an unknown name.
 pub fn suggest(live: &Live, key: Option<&Key>, wanted: &str, mut fault: Error) -> Error {
     let names = near(live, key, wanted);
     let Some((last, others)) = names.split_last() else { return fault };
@@ -24,7 +24,7 @@ pub fn suggest(live: &Live, key: Option<&Key>, wanted: &str, mut fault: Error) -
     let mut message = fault.message.into_owned();
     message.push_str(" Did you mean ");
     for name in others {
-        // Writing into a text cannot fail.
+        // Writing to a `String` does not fail.
         let _written = write!(message, "`{name}`, ");
     }
     let _written = write!(message, "{}`{last}`?", if others.is_empty() { "" } else { "or " });
@@ -32,7 +32,7 @@ pub fn suggest(live: &Live, key: Option<&Key>, wanted: &str, mut fault: Error) -
     fault
 }
 
-/// The nearest names, best first.
+/// Returns the nearest names, best first.
 fn near(live: &Live, key: Option<&Key>, wanted: &str) -> Vec<String> {
     if wanted.is_empty() || wanted.len() > MAX_BYTES {
         return Vec::new();
@@ -65,7 +65,7 @@ fn near(live: &Live, key: Option<&Key>, wanted: &str) -> Vec<String> {
     names
 }
 
-/// How far a name is from what was asked for. `None`: too far to be meant.
+/// Returns the distance between a name and the requested one. `None` if they are too different.
 fn distance_of(wanted: &str, name: &str) -> Option<usize> {
     if name.len() > MAX_BYTES {
         return None;
@@ -84,7 +84,7 @@ fn distance_of(wanted: &str, name: &str) -> Option<usize> {
     Some(edits(wanted.as_bytes(), name.as_bytes())).filter(|edits| *edits <= most)
 }
 
-/// The letters that are put in, left out or changed to make one text of the other; capitals are as small letters.
+/// Counts the letters to insert, delete or replace to turn one text into the other, ignoring case.
 fn edits(one: &[u8], other: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Outbound proxies by level. The most specific one that says something wins: the key's, the combo's, the provider's, then the
-//! one of all. `direct` says something too.
+//! Outbound proxies by level. The most specific setting wins: the key's, then the combo's, the provider's and the
+//! global one. `direct` is a setting as well.
 
 use crate::route::choice::Choice;
 use crate::upstream::proxy::Proxy;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Outbound {
     proxies: HashMap<String, Arc<Proxy>>,
-    /// The proxies of combos, by id.
+    /// The proxies of combos, by combo id.
     combos: HashMap<String, Option<Arc<Proxy>>>,
 }
 
@@ -24,7 +24,8 @@ impl Outbound {
         outbound
     }
 
-    /// The proxy of this id; `None` for `direct`. An id without a record is a proxy that fails, never none.
+    /// Returns the proxy with this id; `None` for `direct`. An id without a record returns a proxy that fails, so that
+    /// calls never bypass a proxy.
     pub fn named(&self, id: &str) -> Option<Arc<Proxy>> {
         if id == DIRECT {
             return None;
@@ -32,7 +33,7 @@ impl Outbound {
         Some(self.proxies.get(id).map_or_else(|| Arc::new(Proxy::missing(id)), Arc::clone))
     }
 
-    /// Sends a request's targets where its key or its combo says, if either says anything.
+    /// Routes the targets of a request through the proxy of its key or its combo, if one is set.
     pub fn apply(&self, choice: &mut Choice, key: Option<&Key>, combo_id: Option<&str>) {
         let of_key = key.and_then(|key| key.proxy.as_deref()).map(|id| self.named(id));
         let of_combo = || combo_id.filter(|_| !self.combos.is_empty()).and_then(|id| self.combos.get(id).cloned());

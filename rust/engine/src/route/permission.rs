@@ -1,9 +1,9 @@
-//! Which names a key may ask for.
+//! Which names a key may call.
 
 use crate::active_config::Live;
 use fairlead_core::{policy, Error, Key};
 
-/// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.
+/// Checks that the key may call this name. The name can be an alias, a combo or a model.
 pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
     let name = live.snapshot.alias(model).unwrap_or(model);
     if name != model {

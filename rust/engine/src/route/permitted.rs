@@ -1,8 +1,8 @@
-//! What of a combo a key may use, and the channels of `auto` as keys with restricted models see them.
+//! The part of a combo that a key may use, and the channels of `auto` for keys with restricted models.
 //!
-//! A channel has room for the best few of all models. A key that may call none of these would get nothing from it, so such a key is
-//! given a channel filled out of the models that it may call: filled when it first calls the channel, shared by every key with the same
-//! permissions, and dropped with the snapshot.
+//! A channel holds only the best few of all models. A key that may call none of these would get nothing from the
+//! channel. Such a key gets a channel filled with models that it may call. The channel is filled on the key's first
+//! call, shared by all keys with the same permissions, and dropped with the snapshot.
 
 use fairlead_core::strategy::{Book, Candidate, To};
 use fairlead_core::{policy, Access, Key, Snapshot};
@@ -12,28 +12,29 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
-/// The most filled channels of one snapshot, each of some 20 KiB. One that found no room is filled again when it is called.
+/// The most filled channels that are stored for one snapshot, each about 20 KiB. A channel that does not fit is filled
+/// again on each call.
 const MAX_BOOKS: usize = 256;
 
-/// Filled channels, by the hash of what each is filled for.
+/// The filled channels, keyed by a hash of the channel and the permissions.
 #[derive(Debug, Default)]
 pub struct Permitted {
     books: Mutex<HashMap<u64, Filled>>,
     hashing: RandomState,
 }
 
-/// A channel as keys with these permissions see it.
+/// A channel filled for keys with certain permissions.
 #[derive(Debug)]
 struct Filled {
     channel: String,
-    /// The levels of a key that may close some target.
+    /// The levels of the key that can deny a target.
     levels: Vec<Access>,
     book: Arc<Book>,
 }
 
 impl Permitted {
-    /// The channel with the best of what the key may use. `is_usable` says whether the connection at a place of the snapshot can be
-    /// asked at all.
+    /// Returns the channel filled with the best candidates that the key may use. `is_usable` returns whether the
+    /// connection at an index of the snapshot can be called.
     pub fn book(
         &self,
         snapshot: &Snapshot,
@@ -49,7 +50,7 @@ impl Permitted {
         if let Some(filled) = self.books.lock().get(&hash).filter(is_its) {
             return Some(Arc::clone(&filled.book));
         }
-        // Outside of the lock: filling takes milliseconds where there are tens of thousands of models.
+        // Done outside the lock: filling takes milliseconds with tens of thousands of models.
         let admits = |candidate: &Candidate| may_use(key, true, candidate);
         let book = Arc::new(Book::of_channel(channel, snapshot, &|index, _| is_usable(index), &admits)?);
         let levels = narrow_levels(key).cloned().collect();
@@ -68,13 +69,13 @@ fn narrow_levels(key: &Key) -> impl Iterator<Item = &Access> {
     key.levels().filter(|level| level.closes_targets())
 }
 
-/// Whether some target may be closed to the key.
+/// Returns whether the key can be denied some target.
 pub fn is_restricted(key: &Key) -> bool {
     key.levels().any(Access::closes_targets)
 }
 
-/// Whether the key may use a candidate. An operator's combo says itself which models it reaches; `auto` reaches those that the key may
-/// call. A blocked model is blocked under every prefix of its connection.
+/// Returns whether the key may use a candidate. An operator's combo decides itself which models it reaches. `auto`
+/// reaches only models that the key may call. A blocked model is blocked under every prefix of its connection.
 pub fn may_use(key: &Key, is_auto: bool, candidate: &Candidate) -> bool {
     let (Some(connection), To::Connection { model, .. }) = (&candidate.connection, &candidate.to) else { return true };
     policy::sees_connection(key, &connection.id)
@@ -86,7 +87,7 @@ fn is_blocked(key: &Key, prefixes: &[String], model: &str) -> bool {
     let mut name = String::new();
     prefixes.iter().any(|prefix| {
         name.clear();
-        // Writing to a text never fails.
+        // Writing to a `String` does not fail.
         let _ = write!(name, "{prefix}/{model}");
         policy::admit_unblocked(key, &name).is_err()
     })
@@ -109,7 +110,7 @@ mod tests {
         key
     }
 
-    /// Dear models come last in `auto/cheap`, so the last has no place among its best.
+    /// Expensive models rank last in `auto/cheap`, so the last one is not among the channel's best.
     fn live() -> crate::active_config::Live {
         let connection = |id: &str, priority: u32| {
             json!({"id": id, "provider": "a", "prefixes": ["a", "alias"], "dialect": "openai", "base_url": "http://a.example",

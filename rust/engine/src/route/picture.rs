@@ -1,27 +1,27 @@
-//! Whether a request has a picture in it, whatever its dialect, without reading the whole of it.
+//! Detects an image in a request of any dialect without parsing the whole body.
 
 use memchr::memmem;
 
-/// The types of parts that are pictures: of chat completions, responses and messages.
+/// The part types for images in chat completions, responses and messages.
 const TYPES: [&[u8]; 3] = [b"\"image_url\"", b"\"input_image\"", b"\"image\""];
-/// The members in which Gemini's requests tell what their files are.
+/// The members that hold the media type of a file in Gemini requests.
 const MEDIA: [&[u8]; 2] = [b"\"mimeType\"", b"\"mime_type\""];
 
-/// Whether a part of the body says that it is a picture. Names inside of texts have a backslash before their last quote, so they
-/// are not met.
+/// Returns whether a part of the body is declared as an image. Member names inside JSON strings have a backslash before
+/// the closing quote, so they do not match.
 pub fn has_picture(body: &[u8]) -> bool {
     memmem::find(body, b"image").is_some()
         && (TYPES.iter().any(|kind| memmem::find_iter(body, kind).any(|at| is_type(&body[..at])))
             || MEDIA.iter().any(|name| memmem::find_iter(body, name).any(|at| is_image(&body[at + name.len()..]))))
 }
 
-/// Whether what stands here is the value of a `type`.
+/// Returns whether the preceding bytes are the member name `type`.
 fn is_type(before: &[u8]) -> bool {
     let before = before.trim_ascii_end().strip_suffix(b":").map(<[u8]>::trim_ascii_end);
     before.is_some_and(|before| before.ends_with(b"\"type\""))
 }
 
-/// Whether the value that follows is a kind of image.
+/// Returns whether the following value is an image media type.
 fn is_image(after: &[u8]) -> bool {
     let after = after.trim_ascii_start().strip_prefix(b":").map(<[u8]>::trim_ascii_start);
     after.is_some_and(|after| after.starts_with(b"\"image/"))
