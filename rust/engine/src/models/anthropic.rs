@@ -1,4 +1,4 @@
-//! `GET /v1/models` for a caller who sends `anthropic-version`: the same list in Anthropic's form, in pages.
+//! `GET /v1/models` for clients that send `anthropic-version`: the model list in Anthropic's format, with pagination.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
@@ -15,7 +15,7 @@ use http::StatusCode;
 const LIMIT_DEFAULT: usize = 20;
 const LIMIT_MAX: usize = 1000;
 
-/// Answers for the list and for one model.
+/// Handles requests for the list and for one model.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
@@ -45,16 +45,16 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     Ok(())
 }
 
-/// Which part of the list is asked for.
+/// The part of the list that the query selects.
 #[derive(Debug, PartialEq, Eq)]
 struct Selection {
     cursor: Cursor,
     limit: usize,
-    /// Whether models are asked for that are in service: every model of the list is.
+    /// The filter includes active models. Every listed model is active.
     has_active: bool,
 }
 
-/// `limit`, `after_id`, `before_id` and `lifecycle` of the query. Both cursors together ask for what is between them.
+/// Parses `limit`, `after_id`, `before_id` and `lifecycle`. With both cursors, the page lies between them.
 fn range(query: &[u8]) -> Result<Selection, Error> {
     let invalid =
         |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);

@@ -1,5 +1,5 @@
-//! `GET /v1/combos` and `GET /v1/auto-combo/{channel}/candidates`: what stands behind names that are no model's, as far as a caller may
-//! know it. Connections, weights and keys are the operator's business and are not told.
+//! `GET /v1/combos` and `GET /v1/auto-combo/{channel}/candidates`: the models behind a combo or channel that the caller
+//! may see. Connections, weights and keys are not exposed; they belong to the operator.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
@@ -16,7 +16,7 @@ use http::header::{self, HeaderValue};
 use http::StatusCode;
 use serde_json::{json, Value};
 
-/// Answers for the list and for a channel's candidates.
+/// Handles requests for the list and for a channel's candidates.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let key = admission.principal.key().map(AsRef::as_ref);
     let answered_as = match admission.route.answer {
@@ -38,7 +38,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     }
 }
 
-/// The operator's combos that the caller may call, in their order.
+/// The operator's combos that the caller may call, in list order.
 fn combos(shared: &Shared, key: Option<&Key>) -> Value {
     let live = shared.live.load();
     let may_call = |combo: &&Combo| key.is_none_or(|key| policy::admit_combo(key, &combo.name, false).is_ok());
@@ -61,8 +61,8 @@ fn entry(combo: &Combo) -> Value {
     })
 }
 
-/// The models that a channel of `auto` would choose from for a short request now, best first; behind them those that it would not
-/// ask, and why.
+/// The models that a channel of `auto` would try for a short request now, best first, followed by the excluded models
+/// with their reasons.
 fn candidates(shared: &Shared, key: Option<&Key>, channel: &str) -> Result<Value, Error> {
     let name = if channel == "auto" { "auto".to_owned() } else { format!("auto/{channel}") };
     let live = shared.live.load_full();

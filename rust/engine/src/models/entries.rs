@@ -1,4 +1,4 @@
-//! One model or combo as an entry of a list, in Anthropic's and in Google's words.
+//! One model or combo as a list entry in Anthropic's and Google's formats.
 
 use bytes::Bytes;
 use fairlead_core::{Dialect, Model};
@@ -13,9 +13,9 @@ struct AnthropicEntry<'a> {
     r#type: &'static str,
     id: &'a str,
     display_name: &'a str,
-    /// The epoch where it is not known, as Anthropic has it.
+    /// The Unix epoch if the date is unknown, as in Anthropic's API.
     created_at: String,
-    /// Every listed model is in service.
+    /// Every listed model is active.
     lifecycle: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_input_tokens: Option<u64>,
@@ -23,7 +23,7 @@ struct AnthropicEntry<'a> {
     max_tokens: Option<u64>,
 }
 
-/// A model or combo in Anthropic's words.
+/// Writes a model or combo in Anthropic's format.
 pub(crate) fn anthropic(model: &Model) -> Option<Bytes> {
     let entry = AnthropicEntry {
         r#type: "model",
@@ -50,7 +50,7 @@ struct GeminiEntry<'a> {
     supported_generation_methods: &'static [&'static str],
 }
 
-/// A model or combo in Gemini's words; `dialect` is that of the provider that serves it, `None` of a combo.
+/// Writes a model or combo in Gemini's format. `dialect` is the dialect of the model's provider, `None` for a combo.
 pub(crate) fn gemini(model: &Model, dialect: Option<Dialect>) -> Option<Bytes> {
     let entry = GeminiEntry {
         name: format!("models/{}", model.id),
@@ -63,14 +63,14 @@ pub(crate) fn gemini(model: &Model, dialect: Option<Dialect>) -> Option<Bytes> {
     serde_json::to_vec(&entry).ok().map(Bytes::from)
 }
 
-/// The methods by which this gateway serves the model. What is in no catalogue is taken for a model of conversations.
+/// The methods that the gateway supports for the model. A model that is not in the catalogue counts as a chat model.
 fn methods(model: &Model, dialect: Option<Dialect>) -> &'static [&'static str] {
     let is_googles = dialect == Some(Dialect::Gemini);
     match &*model.mode {
         "" | "chat" => CONVERSATION,
         "embedding" if dialect != Some(Dialect::Anthropic) => EMBEDDING,
         "video" if is_googles => VIDEO,
-        // Google's own models that make pictures do it in a conversation, but for those that only `predict`.
+        // Google's image models use `generateContent`, except the Imagen models, which support only `predict`.
         "image" if is_googles && !model.id.rsplit('/').next().is_some_and(|name| name.starts_with("imagen")) => {
             CONVERSATION
         }

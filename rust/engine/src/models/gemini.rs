@@ -1,5 +1,5 @@
-//! `GET /v1beta/models`, and `GET /v1/models` for a Google client: the models that the caller may use, in Gemini's words, whole or in
-//! pages. The same list as OpenAI's clients get, so a key sees here what it sees there.
+//! `GET /v1beta/models`, and `GET /v1/models` for Google clients: the models that the caller may use, in Gemini's
+//! format, whole or in pages. The list has the same models as the list in OpenAI's format.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
@@ -13,10 +13,10 @@ use fairlead_core::{Error, ErrorKind};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 
-/// Google gives no more in a page, however many are asked for.
+/// Google's API caps larger page sizes at this number.
 const PAGE_SIZE_MAX: usize = 1_000;
 
-/// Answers for the list and for one model.
+/// Handles requests for the list and for one model.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
@@ -42,7 +42,7 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     Ok(())
 }
 
-/// `pageSize` and `pageToken` of the query; all of the list where neither is there.
+/// Parses `pageSize` and `pageToken`. Without both, the whole list is selected.
 fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
     let invalid =
         |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);
@@ -55,7 +55,7 @@ fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
                 let given = given.ok_or_else(|| invalid("pageSize", "`pageSize` must be an integer of at least 1."))?;
                 limit = given.min(PAGE_SIZE_MAX);
             }
-            // Clients send an empty one for the first page.
+            // Clients send an empty token for the first page.
             "pageToken" if !value.is_empty() => {
                 let id = routes::decode(value)
                     .ok_or_else(|| invalid("pageToken", "`pageToken` must be `nextPageToken` of the page before."))?;
@@ -67,7 +67,7 @@ fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
     Ok((cursor, limit))
 }
 
-/// The token of the next page is the last id of this one.
+/// Writes a page. The token of the next page is the last id of this page.
 fn document(page: &Page<'_>) -> Bytes {
     let mut body = br#"{"models":"#.to_vec();
     join(&mut body, page.entries.iter().map(|(_, entry)| *entry));

@@ -1,4 +1,4 @@
-//! One entry of the lists, ready in the words of every client that has a list of its own, and to whom it is shown.
+//! One entry of the model lists, serialized in the format of each kind of client, and the keys that it is visible to.
 
 use crate::models::{entries, ollama_entry};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// In whose words an entry is.
+/// The format of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListDialect {
     OpenAi,
@@ -17,12 +17,12 @@ pub enum ListDialect {
     Ollama,
 }
 
-/// What a name stands for.
+/// The kind of object that a listed name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListedKind {
     Model,
     Combo,
-    /// A channel of `auto`, which the gateway makes itself.
+    /// A channel of `auto`, which the gateway generates.
     Auto,
 }
 
@@ -30,13 +30,13 @@ pub(super) enum ListedKind {
 pub(super) struct Listed {
     pub id: String,
     kind: ListedKind,
-    /// A part of the whole list's document, once that is made.
+    /// The entry in OpenAI's format: a slice of the whole list's document once that is built.
     json: Bytes,
-    /// Where that part begins.
+    /// The entry's offset in that document.
     at: usize,
     anthropic: Bytes,
     gemini: Bytes,
-    /// Made when the first of Ollama's clients asks for the list of this snapshot.
+    /// Built when an Ollama client first requests the list of this snapshot.
     ollama: OnceLock<Bytes>,
 }
 
@@ -56,19 +56,20 @@ struct Entry<'a> {
     input_modalities: &'a [&'static str],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     output_modalities: &'a [&'static str],
-    /// Absent where nobody has told them.
+    /// Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     capabilities: Option<&'a [String]>,
-    /// Other names that lead to it.
+    /// Other names for the model.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     aliases: &'a [&'a str],
 }
 
 impl Listed {
-    /// `dialect` is that of the provider that serves a model. `None`: it cannot be written.
+    /// Builds the entry. `dialect` is the dialect of the model's provider. Returns `None` if the entry cannot be
+    /// serialized.
     pub fn new(model: &Model, kind: ListedKind, dialect: Option<Dialect>, aliases: &[&str]) -> Option<Self> {
         let owned_by = if model.owned_by.is_empty() { &model.provider } else { &model.owned_by };
-        // A combo takes and gives what its targets do.
+        // A combo's modalities depend on its targets.
         let (input, output) = if kind == ListedKind::Model { modalities(model) } else { (Vec::new(), Vec::new()) };
         let entry = Entry {
             id: &model.id,
@@ -103,24 +104,24 @@ impl Listed {
         }
     }
 
-    /// Makes its text a part of this document.
+    /// Replaces the entry's own copy of its JSON by a slice of this document.
     pub fn place_in(&mut self, whole: &Bytes, at: usize) {
         self.json = whole.slice(at..at + self.json.len());
         self.at = at;
     }
 
-    /// Where it stands in the document of the whole list.
+    /// The entry's range in the document of the whole list.
     pub fn place(&self) -> Range<usize> {
         self.at..self.at + self.json.len()
     }
 
-    /// What tells its name apart: the prefix and its slash. `None` of what is no model of a provider.
+    /// The model's prefix including the slash. `None` for combos and channels.
     pub fn prefix(&self) -> Option<&str> {
         let slash = self.id.find('/').filter(|_| self.kind == ListedKind::Model)?;
         self.id.get(..=slash)
     }
 
-    /// Whether the key may call it.
+    /// Returns whether the key may call the model, combo or channel.
     pub fn is_for(&self, key: &Key) -> bool {
         match self.kind {
             ListedKind::Model => sees_model(key, &self.id),
@@ -129,7 +130,7 @@ impl Listed {
         }
     }
 
-    /// Whether the key's list has it.
+    /// Returns whether the key's list contains the entry.
     pub fn is_shown_to(&self, key: &Key) -> bool {
         self.is_in_scope(key) && self.is_for(key)
     }
@@ -143,7 +144,8 @@ impl Listed {
     }
 }
 
-/// What a key's list has, entry by entry in the order of the list: of models that stand together, one provider's, the key's rules are looked at once.
+/// Decides entry by entry what a key's list contains. The key's rules are evaluated once for each run of models with
+/// the same prefix.
 #[derive(Debug)]
 pub(super) struct ListView<'k> {
     key: &'k Key,
@@ -166,7 +168,7 @@ impl<'k> ListView<'k> {
     }
 }
 
-/// The model's use; one that is in no catalogue is taken for a model of conversations.
+/// The model's use. A model that is not in the catalogue counts as a chat model.
 fn use_of(model: &Model) -> &str {
     if model.mode.is_empty() {
         "chat"
@@ -175,7 +177,7 @@ fn use_of(model: &Model) -> &str {
     }
 }
 
-/// The media that go into a model and come out of it, as its use and its capabilities say.
+/// The input and output modalities of a model, derived from its use and its capabilities.
 fn modalities(model: &Model) -> (Vec<&'static str>, Vec<&'static str>) {
     let can = |capability: &str| model.capabilities.iter().flatten().any(|known| known == capability);
     let (mut input, mut output): (Vec<&'static str>, Vec<&'static str>) = match use_of(model) {

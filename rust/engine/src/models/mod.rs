@@ -1,5 +1,6 @@
-//! Lists of models: [`openai`] prepares them for each snapshot, [`listed`] is one entry, [`entries`] and `ollama_entry` write it in the words of the other dialects,
-//! [`anthropic`], [`gemini`] and [`ollama`] answer their clients; [`combos`] tells what stands behind names that are no model's.
+//! Model lists. [`openai`] prepares the lists for each snapshot, and [`listed`] is one entry. [`entries`] and
+//! `ollama_entry` write an entry in the other dialects. [`anthropic`], [`gemini`] and [`ollama`] serve their clients.
+//! [`combos`] lists the models behind combos and channels.
 
 use crate::active_config::Live;
 use crate::route::bare;
@@ -16,7 +17,7 @@ pub mod ollama;
 mod ollama_entry;
 pub mod openai;
 
-/// One model or combo, if it exists for the caller; a name without a prefix means what it means in a call.
+/// Returns one model or combo if the caller may see it. A name without a prefix is resolved as in a call.
 pub(crate) fn one(live: &Live, id: &str, key: Option<&Key>, wording: ListDialect) -> Option<Bytes> {
     live.lists.one(id, key, wording).or_else(|| live.lists.one(&bare::resolve(live, key, id)?, key, wording))
 }

@@ -1,5 +1,5 @@
-//! `/ollama/api/tags`, `/ollama/api/show` and `/ollama/api/version`: the models that a caller may talk to, in Ollama's words. The list is that of
-//! `GET /v1/models` without what is no model of conversations or embeddings, so a key sees here what it sees there.
+//! `/ollama/api/tags`, `/ollama/api/show` and `/ollama/api/version`: the models that the caller may use, in Ollama's
+//! format. The list contains the chat and embedding models of `GET /v1/models`.
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
@@ -65,7 +65,7 @@ fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, E
     Ok(Bytes::from(shown.to_string()))
 }
 
-/// The model that a body names; `name` is an older name of the member.
+/// Returns the model named in the body. `name` is an older name of the member.
 fn name(body: &[u8]) -> Result<String, Error> {
     let wrong = |field: &str, rule: &str| {
         Error::client(ErrorKind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())

@@ -1,11 +1,11 @@
-//! One model as an entry of Ollama's list, from what OpenAI's has of it.
+//! One model as an entry of Ollama's list, converted from its entry in OpenAI's list.
 
 use bytes::Bytes;
 use fairlead_core::{hex, rfc3339, SecretHash};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-/// An entry of OpenAI's list, as far as it is told again.
+/// The members of an entry in OpenAI's list that Ollama's entry uses.
 #[derive(Deserialize)]
 pub(super) struct OllamaEntry<'a> {
     pub(super) id: String,
@@ -23,7 +23,7 @@ impl OllamaEntry<'_> {
         matches!(self.r#type, "chat" | "responses" | "completion" | "embedding")
     }
 
-    /// Files, formats and sizes are nobody's business here: the model runs elsewhere.
+    /// Ollama's model details. Files, formats and sizes do not apply, because the model runs elsewhere.
     pub(super) fn details(&self) -> Value {
         json!({
             "parent_model": "", "format": "", "family": self.owned_by, "families": [self.owned_by],
@@ -50,7 +50,7 @@ impl OllamaEntry<'_> {
     }
 }
 
-/// An entry of the list, from what OpenAI's has; empty for what Ollama's has no entry of.
+/// Converts an entry of OpenAI's list. Returns empty bytes for a model that Ollama's list does not contain.
 pub(super) fn entry(listed: &[u8]) -> Bytes {
     let Some(entry) = serde_json::from_slice::<OllamaEntry<'_>>(listed).ok().filter(OllamaEntry::has_details) else {
         return Bytes::new();

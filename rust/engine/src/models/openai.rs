@@ -1,6 +1,9 @@
-//! `GET /v1/models`: models, combos and channels of `auto`, in documents built once and kept until something of them changes, with an `ETag`; a key that sees
-//! only some of them gets a document of its own, made of parts of the whole at its first question and kept as long: one for all keys
-//! of the same rules. Each entry stands ready in the words of every client that has a list of its own ([`crate::models::listed`]).
+//! `GET /v1/models`: models, combos and channels of `auto`.
+//!
+//! The documents are built once, reused until their content changes, and served with an `ETag`. A key that sees only
+//! part of the list gets a narrowed document, assembled from slices of the whole document on its first request. Keys
+//! with the same rules share one document. Each entry is also stored in the formats of the other clients
+//! ([`crate::models::listed`]).
 
 use crate::models::listed::{ListDialect, ListView, Listed, ListedKind};
 use bytes::Bytes;
@@ -12,65 +15,65 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Documents for rules of keys that are kept.
+/// The most narrowed documents that are stored.
 const MAX_KEPT: usize = 128;
-/// Keys whose document is known.
+/// The most keys whose rules are cached.
 const MAX_KEYS: usize = 10_000;
-/// The longest page.
+/// The largest page size.
 const LIMIT_MAX: usize = 1_000;
 
-/// What a list begins with, before the first entry.
+/// The bytes of a list before its first entry.
 const HEAD: &[u8] = br#"{"object":"list","data":["#;
 const TAIL: &[u8] = b"]}";
 
-/// One prepared answer.
+/// A prepared response.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// The body, in order. What a key sees of the list is made of parts of the whole list's document, so that none of it is copied.
+    /// The body in order. A narrowed list consists of slices of the whole document, so nothing is copied.
     pub parts: Arc<[Bytes]>,
-    /// Quoted, strong.
+    /// A strong entity tag, quoted.
     pub etag: String,
 }
 
-/// The prepared answers of one snapshot.
+/// The prepared responses of one snapshot.
 #[derive(Debug, Default)]
 pub struct Lists {
     all: Document,
     entries: Arc<[Listed]>,
-    /// The channels of `auto` among them.
+    /// The channels of `auto` in the list.
     channels: Vec<String>,
     narrowed: Mutex<Narrowed>,
 }
 
-/// Documents of keys that see only some of the list.
+/// Documents for keys that see only part of the list.
 #[derive(Debug, Default)]
 struct Narrowed {
     by_key: HashMap<String, Document>,
     by_rules: HashMap<SecretHash, Document>,
 }
 
-/// Some of a list, in its order.
+/// A page of a list, in list order.
 #[derive(Debug)]
 pub struct Page<'a> {
     pub entries: Vec<(&'a str, &'a Bytes)>,
-    /// There are others beyond it, in the direction that was gone.
+    /// More entries follow in the direction of paging.
     pub has_more: bool,
 }
 
-/// Where a page begins.
+/// The position of a page in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cursor {
     Start,
     After(String),
-    /// The page that ends before this one.
+    /// Ends before this entry.
     Before(String),
-    /// Behind the first and before the second.
+    /// After the first entry and before the second.
     Between(String, String),
 }
 
 impl Lists {
-    /// The lists of a snapshot. Where nothing that they are made of has changed since the one `before`, they stay as they are, with
-    /// what was made for rules of keys; `channels` are those of `auto` that lead to a model.
+    /// Builds the lists of a snapshot. If nothing in the lists has changed since `before`, its lists and narrowed
+    /// documents are reused. `channels` are the channels of `auto` that have a model.
     pub fn follow<'a>(
         (before, lists): (&Snapshot, &Self),
         snapshot: &'a Snapshot,
@@ -79,7 +82,7 @@ impl Lists {
         if before.version == 0 || !channels.clone().eq(lists.channels.iter()) || !snapshot.lists_the_same(before) {
             return Self::build(snapshot, channels);
         }
-        // A key may have other rules now; documents are known by their rules.
+        // Keys can have new rules, but narrowed documents are stored by rules and stay valid.
         let by_rules = lists.narrowed.lock().by_rules.clone();
         Self {
             all: lists.all.clone(),
@@ -111,7 +114,7 @@ impl Lists {
             let (id, owned_by) = (name.to_owned(), owned_by.to_owned());
             Listed::new(&Model { id, owned_by, context_length, ..Model::default() }, kind, None, named(name))
         };
-        // A combo of a model's name is what a call of that name gets, and one of a channel's name goes before the channel.
+        // A combo shadows a model or channel of the same name, as it does in a call.
         let combos = snapshot
             .combos
             .iter()
@@ -131,7 +134,7 @@ impl Lists {
         Self { all, entries: entries.into(), channels, narrowed: Mutex::default() }
     }
 
-    /// The list that a caller sees; `None` for a caller without a key.
+    /// Returns the list that a caller sees. `key` is `None` for a caller without a key.
     pub fn for_key(&self, key: Option<&Key>) -> Document {
         let Some(key) = key.filter(|key| is_narrowed(key)) else {
             return self.all.clone();
@@ -154,17 +157,17 @@ impl Lists {
         own
     }
 
-    /// What the key sees, as parts of the whole document: entries that stand side by side are one.
+    /// Assembles the key's list from slices of the whole document. Adjacent entries form one slice.
     fn parts_for(&self, key: &Key) -> Arc<[Bytes]> {
         let Some(whole) = self.all.parts.first() else { return Arc::default() };
         let mut view = ListView::new(key);
         let mut runs: Vec<Range<usize>> = Vec::new();
         for place in self.entries.iter().filter(|entry| view.has(entry)).map(Listed::place) {
             match runs.last_mut() {
-                // A comma stands between neighbours.
+                // One comma separates adjacent entries.
                 Some(run) if run.end + 1 == place.start => run.end = place.end,
                 last => {
-                    // The comma behind a run is in the document too: there is an entry between it and the next.
+                    // Includes the comma that follows the run in the document, because more entries follow.
                     if let Some(run) = last {
                         run.end += 1;
                     }
@@ -177,7 +180,7 @@ impl Lists {
         head.chain(runs.into_iter().map(|run| whole.slice(run))).chain(tail).collect()
     }
 
-    /// A page of the list that a caller sees. Its tag follows from that of the whole list.
+    /// Returns a page of the list that a caller sees. The page's tag is derived from the whole list's tag.
     pub fn page_for_key(&self, key: Option<&Key>, cursor: &Cursor, limit: usize) -> Document {
         let whole = match key.filter(|key| is_narrowed(key)) {
             None => self.all.etag.clone(),
@@ -187,13 +190,13 @@ impl Lists {
         Document { parts: Arc::new([page_body(&page)]), etag: tag(format!("{whole} {cursor:?} {limit}").as_bytes()) }
     }
 
-    /// One model or combo, if it exists for the caller.
+    /// Returns one model or combo if the caller may see it.
     pub fn one(&self, id: &str, key: Option<&Key>, wording: ListDialect) -> Option<Bytes> {
         let entry = &self.entries[self.entries.binary_search_by(|known| known.id.as_str().cmp(id)).ok()?];
         key.is_none_or(|key| entry.is_for(key)).then(|| entry.in_words(wording).clone())
     }
 
-    /// At most `limit` of what the caller's list has. A name that is no longer listed keeps its place.
+    /// Returns at most `limit` entries of the caller's list. A cursor whose entry was removed keeps its position.
     pub fn page(&self, key: Option<&Key>, wording: ListDialect, cursor: &Cursor, limit: usize) -> Page<'_> {
         let key = key.filter(|key| is_narrowed(key));
         let shown = |entry: &&Listed| key.is_none_or(|key| entry.is_shown_to(key));
@@ -232,18 +235,18 @@ fn is_narrowed(key: &Key) -> bool {
     key.access.is_narrow() || !key.allow_auto_combos || key.catalog_scope != CatalogScope::All || !key.groups.is_empty()
 }
 
-/// Tells keys apart that do not see the same list.
+/// Hashes a key's rules. Keys with equal hashes see the same list.
 fn rules(key: &Key) -> SecretHash {
     let mut text = format!("{:?}", (key.allow_auto_combos, key.catalog_scope));
     for access in key.levels() {
         let lists = (&access.allowed_models, &access.blocked_models, &access.allowed_combos);
-        // Writing to a string does not fail.
+        // Writing to a `String` does not fail.
         let _ = write!(text, " {:?} {lists:?}", access.model_access_mode);
     }
     SecretHash::of(text.as_bytes())
 }
 
-/// `limit` and `after` of a query, as OpenAI's lists have them. `None`: the whole list is asked for.
+/// Parses `limit` and `after`, as in OpenAI's lists. Returns `None` if the query selects the whole list.
 pub fn range(query: &[u8]) -> Result<Option<(Cursor, usize)>, Error> {
     let invalid =
         |name: &'static str, message: &str| Error::client(ErrorKind::InvalidRequest, message.to_owned()).about(name);
@@ -275,7 +278,7 @@ fn tag(text: &[u8]) -> String {
     format!("\"{}\"", hex(&SecretHash::of(text).0[..12]))
 }
 
-/// The document of the whole list, of which each entry is a part from then on.
+/// Builds the document of the whole list and makes each entry a slice of it.
 fn whole(entries: &mut [Listed]) -> Bytes {
     let mut body = HEAD[..HEAD.len() - 1].to_vec();
     join(&mut body, entries.iter().map(|entry| entry.in_words(ListDialect::OpenAi)));
@@ -296,7 +299,7 @@ fn page_body(page: &Page<'_>) -> Bytes {
     Bytes::from(body)
 }
 
-/// Says where a page ends, and closes its object.
+/// Writes the ids of the page's first and last entries and closes the object.
 pub(crate) fn write_ends(body: &mut Vec<u8>, page: &Page<'_>) {
     #[derive(Serialize)]
     struct Ends<'a> {
@@ -309,14 +312,14 @@ pub(crate) fn write_ends(body: &mut Vec<u8>, page: &Page<'_>) {
         first_id: page.entries.first().map(|(id, _)| *id),
         last_id: page.entries.last().map(|(id, _)| *id),
     };
-    // Texts and a truth value are always JSON.
+    // Strings and booleans always serialize.
     if let Ok(ends) = serde_json::to_vec(&ends) {
         body.push(b',');
         body.extend_from_slice(ends.get(1..).unwrap_or_default());
     }
 }
 
-/// Writes a JSON list of what is JSON already.
+/// Writes a JSON array from serialized elements.
 pub(crate) fn join<'a>(body: &mut Vec<u8>, entries: impl Iterator<Item = &'a Bytes>) {
     body.push(b'[');
     for (index, entry) in entries.enumerate() {

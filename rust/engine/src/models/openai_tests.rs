@@ -1,4 +1,4 @@
-//! Tests of the lists: order, what keys see, pages, tags.
+//! Tests of the lists: order, visibility for keys, pages, tags.
 
 use super::*;
 
@@ -245,7 +245,7 @@ fn lists_stay_until_something_of_them_changes() {
     let with_key = Lists::follow((&first, &lists), &second, ["auto"].into_iter());
     assert!(Arc::ptr_eq(&lists.entries, &with_key.entries), "another key changes no list");
     assert_eq!(with_key.for_key(Some(&narrow)).parts.as_ptr(), own.parts.as_ptr(), "nor what was made for rules");
-    // The same key under other rules, which come with a snapshot, has another list.
+    // A new snapshot gives the same key other rules, and so another list.
     let changed = Lists::follow((&second, &with_key), &document(3, &keys), ["auto"].into_iter());
     let wider = key(&serde_json::json!({"blocked_models": ["a/*"]}));
     assert!(ids_of(&changed.for_key(Some(&wider))).contains(&"b/two".to_owned()));
