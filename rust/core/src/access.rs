@@ -1,4 +1,5 @@
-//! Which models, combos and connections one level admits: a key, or a group that it is in. A key gets through where all of its levels do.
+//! Which models, combos and connections one level allows. A level is a key or a group that the key is in. A request
+//! must be allowed by every level of its key.
 
 use crate::model_name::{self, Case};
 use serde::Deserialize;
@@ -11,7 +12,7 @@ pub enum AccessMode {
     Restricted,
 }
 
-/// What a level says of models, combos and connections. Patterns are exact names or names with `*`, matched in linear time.
+/// The access rules of one level. Patterns are exact names or names with `*`, matched in linear time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 pub struct Access {
     #[serde(default)]
@@ -20,7 +21,8 @@ pub struct Access {
     pub allowed_models: Vec<String>,
     #[serde(default)]
     pub blocked_models: Vec<String>,
-    /// Empty allows every combo to a level that may call every model, and none to another.
+    /// An empty list allows every combo if the level may call every model. A level with restricted models may then call
+    /// only the combos that `allowed_models` names, and `auto`.
     #[serde(default)]
     pub allowed_combos: Vec<String>,
     #[serde(default)]
@@ -30,20 +32,21 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether a block speaks of the model.
+    /// Returns whether the model is blocked.
     pub fn blocks(&self, model: &str) -> bool {
         self.blocked_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Ignored))
     }
 
-    /// Whether it may call the model. A block wins over an allowance.
+    /// Returns whether the level may call the model. A block overrides an allowance.
     pub fn admits_model(&self, model: &str) -> bool {
         !self.blocks(model)
             && (self.model_access_mode == AccessMode::All
                 || self.allowed_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Exact)))
     }
 
-    /// Whether it may call the combo. A block wins; then the list of combos; without one, a level that is restricted to models may
-    /// call a combo that its models name, and `auto`, which then chooses among those models only.
+    /// Returns whether the level may call the combo. A block has precedence, then the list of combos. Without that
+    /// list, a level with restricted models may call the combos that `allowed_models` names, and `auto`, which then
+    /// selects among the allowed models only.
     pub fn admits_combo(&self, name: &str, is_auto: bool) -> bool {
         let is_it = |listed: &String| listed == name || listed.strip_prefix("combo/") == Some(name);
         let spelled = format!("combo/{name}");
@@ -56,7 +59,7 @@ impl Access {
         is_listed && !self.blocks(name) && !self.blocks(&spelled)
     }
 
-    /// Whether it may close some target of a combo.
+    /// Returns whether the level can deny targets of a combo.
     pub fn closes_targets(&self) -> bool {
         self.model_access_mode == AccessMode::Restricted
             || self.connection_access_mode == AccessMode::Restricted
@@ -67,7 +70,7 @@ impl Access {
         self.connection_access_mode == AccessMode::All || self.allowed_connections.iter().any(|allowed| allowed == id)
     }
 
-    /// What it says of the models whose names begin with a prefix and its slash.
+    /// Returns the rules for the models of one prefix. `prefix` includes the slash.
     pub fn of_prefix(&self, prefix: &str) -> PrefixAccess<'_> {
         let blocked = about(&self.blocked_models, prefix, Case::Ignored);
         let allowed = match self.model_access_mode {
@@ -77,7 +80,7 @@ impl Access {
         PrefixAccess { blocked, allowed }
     }
 
-    /// Whether some model or combo may be closed to it.
+    /// Returns whether the level can deny a model or a combo.
     pub fn is_narrow(&self) -> bool {
         self.model_access_mode == AccessMode::Restricted
             || !self.blocked_models.is_empty()
@@ -85,8 +88,8 @@ impl Access {
     }
 }
 
-/// What a level says of the models of one prefix, with the patterns alone that can tell them apart: a list of models is gone through
-/// with it much quicker than with all that the level says.
+/// The rules for the models of one prefix, reduced to the patterns that can match them. Filtering a long list of models
+/// with them is much faster than with all patterns.
 #[derive(Debug, Clone)]
 pub struct PrefixAccess<'a> {
     blocked: Patterns<'a>,
@@ -95,18 +98,18 @@ pub struct PrefixAccess<'a> {
 
 #[derive(Debug, Clone)]
 enum Patterns<'a> {
-    /// One of them speaks of every model of the prefix.
+    /// One pattern matches every model of the prefix.
     All,
     Some(Vec<&'a str>),
 }
 
 impl PrefixAccess<'_> {
-    /// Whether it may call the model, which is one of the prefix.
+    /// Returns whether the model may be called. The model must have the prefix.
     pub fn admits_model(&self, model: &str) -> bool {
         !self.blocked.name(model, Case::Ignored) && self.allowed.name(model, Case::Exact)
     }
 
-    /// Whether it may call every model of the prefix.
+    /// Returns whether every model of the prefix may be called.
     pub fn admits_all(&self) -> bool {
         matches!((&self.blocked, &self.allowed), (Patterns::Some(blocked), Patterns::All) if blocked.is_empty())
     }
@@ -129,7 +132,7 @@ fn about<'a>(patterns: &'a [String], prefix: &str, case: Case) -> Patterns<'a> {
     Patterns::Some(some.collect())
 }
 
-/// `*` stands for any run of characters.
+/// Matches a pattern in which `*` stands for any run of characters.
 pub fn matches_pattern(pattern: &str, text: &str) -> bool {
     model_name::matches(pattern.as_bytes(), text.as_bytes(), Case::Exact)
 }

@@ -1,7 +1,7 @@
-//! What the models of a provider accept, as the catalogue records it. The writers of requests read these values in place of the names of
-//! models and providers.
+//! The request members and values that a provider's models accept, as recorded in the catalogue. The request writers read
+//! these facts instead of checking the names of models and providers.
 //!
-//! Every value is optional. Where the catalogue says nothing, a writer uses the plain form of its dialect.
+//! Every value is optional. Without a value, a writer uses the standard form of its dialect.
 
 use crate::model_name::{self, Case};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -13,47 +13,47 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelFacts {
-    /// The member of a chat completion that limits the output.
+    /// The member that limits the output of a chat completion.
     pub cap_member: Option<CapMember>,
-    /// The member of a chat completion that holds the seed.
+    /// The member that holds the seed of a chat completion.
     pub seed_member: Option<String>,
-    /// The most characters of `user`.
+    /// The maximum length of `user` in characters.
     pub user_most: Option<usize>,
-    /// The names that tools may have.
+    /// The tool names that are accepted.
     pub tool_names: Option<NameRule>,
-    /// The ids that tool calls may have in a request.
+    /// The tool call ids that are accepted in a request.
     pub call_ids: Option<NameRule>,
-    /// Members that the provider refuses, by the names of its dialect.
+    /// Members that the provider rejects, named as in its dialect.
     pub refused: Vec<String>,
     /// How a request controls reasoning.
     pub thinking: Option<Thinking>,
-    /// The reasoning levels, from the least to the most. An empty list: the member is refused.
+    /// The reasoning levels in ascending order. An empty list: the member is rejected.
     pub efforts: Option<Vec<Level>>,
-    /// The least number of tokens in a reasoning budget.
+    /// The minimum reasoning budget in tokens.
     pub budget_least: Option<u64>,
-    /// The greatest number of tokens in a reasoning budget.
+    /// The maximum reasoning budget in tokens.
     pub budget_most: Option<u64>,
-    /// The model reasons where the request does not say whether it should.
+    /// The model reasons unless the request disables it.
     pub thinks_by_default: Option<bool>,
-    /// Chat completions with tools are accepted only with reasoning switched off explicitly.
+    /// Chat completions with tools are accepted only if reasoning is explicitly disabled.
     pub tools_need_thinking_off: Option<bool>,
     /// When `temperature`, `top_p` and `top_k` are accepted.
     pub samplers: Option<Samplers>,
-    /// When a request can force the call of a tool.
+    /// When a request can force a tool call.
     pub forced_tools: Option<ForcedTools>,
-    /// Whether the model continues a last message of the assistant.
+    /// Whether the model continues a final assistant message.
     pub prefill: Option<Prefill>,
-    /// Whether texts without a visible character are accepted.
+    /// Whether text without a visible character is accepted.
     pub blank_texts: Option<BlankTexts>,
-    /// The JSON schemas that an answer can be held to.
+    /// The JSON schemas that are accepted for structured output.
     pub schemas: Option<Schemas>,
-    /// The most `cache_control` marks in a request.
+    /// The maximum number of `cache_control` marks in a request.
     pub cache_marks: Option<usize>,
-    /// The most characters of `prompt_cache_key`. 0: the member is refused.
+    /// The maximum length of `prompt_cache_key` in characters. 0: the member is rejected.
     pub prompt_cache_key_most: Option<usize>,
-    /// The values of `service_tier`. An empty list: the member is refused.
+    /// The accepted values of `service_tier`. An empty list: the member is rejected.
     pub service_tiers: Option<Vec<String>>,
-    /// Whether a stream reports its usage only on request.
+    /// Whether a stream reports usage only on request.
     pub streaming_usage: Option<StreamingUsage>,
 }
 
@@ -64,11 +64,11 @@ pub enum CapMember {
     MaxCompletionTokens,
 }
 
-/// The names or ids that are accepted.
+/// A rule for names or ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NameRule {
-    /// The most characters.
+    /// The maximum length in characters.
     pub most: usize,
     pub letters: Letters,
 }
@@ -81,22 +81,22 @@ pub enum Letters {
     Alphanumeric,
     /// ASCII letters, digits, `_` and `-`.
     Word,
-    /// ASCII letters, digits, `_`, `-`, `.` and `:`; the first is a letter or `_`.
+    /// ASCII letters, digits, `_`, `-`, `.` and `:`, starting with a letter or `_`.
     Identifier,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// The model does not reason and refuses every member about it.
+    /// The model does not reason and rejects every reasoning member.
     Never,
-    /// The model always reasons and refuses to be told whether.
+    /// The model always reasons and rejects members that enable or disable reasoning.
     Always,
-    /// A number of tokens.
+    /// A budget in tokens.
     Budget,
     /// Messages: `thinking.type` is `adaptive`.
     Adaptive,
-    /// A level alone: `reasoning_effort`, `reasoning.effort`, `thinkingLevel`.
+    /// A level only: `reasoning_effort`, `reasoning.effort` or `thinkingLevel`.
     Effort,
     /// Chat: `thinking.type` is `enabled` or `disabled`.
     Switch,
@@ -104,7 +104,7 @@ pub enum Thinking {
     EnableThinking,
 }
 
-/// A level of reasoning.
+/// A reasoning level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -135,7 +135,7 @@ impl Level {
 #[serde(rename_all = "snake_case")]
 pub enum Samplers {
     Accepted,
-    /// Either `temperature` or `top_p`. While the model reasons, only `top_p` of at least 0.95.
+    /// Either `temperature` or `top_p`. While the model reasons, only a `top_p` of at least 0.95.
     One,
     /// Only while the model does not reason.
     WithoutThinking,
@@ -171,35 +171,35 @@ pub enum BlankTexts {
 #[serde(rename_all = "snake_case")]
 pub enum Schemas {
     Any,
-    /// Every object is closed, and only a subset of the keywords is accepted.
+    /// Every object must be closed, and only some JSON Schema keywords are accepted.
     Closed,
-    /// None: an answer can only be held to be a JSON object.
+    /// No schemas: output can only be restricted to a JSON object.
     JsonObject,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamingUsage {
-    /// With `stream_options.include_usage`.
+    /// Only with `stream_options.include_usage`.
     OnRequest,
-    /// Always; `stream_options` is refused.
+    /// Always; `stream_options` is rejected.
     Always,
 }
 
 impl ModelFacts {
-    /// Whether the provider refuses this member.
+    /// Returns whether the provider rejects this member.
     pub fn refuses(&self, member: &str) -> bool {
         self.refused.iter().any(|name| name == member)
     }
 
-    /// Whether `service_tier` may have this value.
+    /// Returns whether `service_tier` can have this value.
     pub fn has_service_tier(&self, tier: &str) -> bool {
         self.service_tiers.as_ref().is_none_or(|tiers| tiers.iter().any(|one| one == tier))
     }
 }
 
-/// The facts of a provider's models: those of the first family whose pattern fits the name, else the provider's own.
-/// `*` in a pattern is any text.
+/// The facts of a provider's models. A model has the facts of the first family whose pattern matches its name,
+/// otherwise the provider's. `*` in a pattern matches any text.
 #[derive(Debug, Clone, Default)]
 pub struct FactTable {
     own: Arc<ModelFacts>,
@@ -212,11 +212,11 @@ struct Family {
     facts: Arc<ModelFacts>,
 }
 
-/// The tables of a snapshot, by the id that connections name.
+/// The tables of a snapshot, keyed by the id that connections refer to.
 pub type FactTables = BTreeMap<String, FactTable>;
 
 impl FactTable {
-    /// The facts of a model, by the name that the provider knows.
+    /// Returns the facts of a model by its name at the provider.
     pub fn of(&self, model: &str) -> &Arc<ModelFacts> {
         let fits = |family: &&Family| {
             family

@@ -1,4 +1,4 @@
-//! Where calls go: connections with their proxies and deadlines, and the models that they serve.
+//! Connections with their proxies and timeouts, and the models that they serve.
 
 use super::key::Inexpressible;
 use crate::clock::rfc3339;
@@ -10,14 +10,14 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Stands for a proxy's id where a level says that calls go through none.
+/// The proxy id that means no proxy.
 pub const DIRECT: &str = "direct";
 
-/// How a proxy is spoken to.
+/// The protocol of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyScheme {
-    /// HTTP's CONNECT, whatever is spoken behind it.
+    /// HTTP `CONNECT`, for any protocol inside the tunnel.
     Http,
     Socks5,
 }
@@ -34,17 +34,17 @@ impl ProxyScheme {
 /// An outbound proxy.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ProxyRecord {
-    /// The proxy's level and what it is set for: `global:`, `key:<id>`.
+    /// The proxy's level and its owner: `global:`, `key:<id>`.
     pub id: String,
     pub scheme: ProxyScheme,
     pub host: String,
     pub port: u16,
-    /// Base64 of the sealed `{"username", "password"}`.
+    /// The sealed `{"username", "password"}` in base64.
     #[serde(default)]
     pub credentials_sealed: Option<String>,
 }
 
-/// How a connection shows its credential.
+/// How a connection sends its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Auth {
     #[serde(rename = "bearer")]
@@ -53,33 +53,33 @@ pub enum Auth {
     XApiKey,
     #[serde(rename = "x-goog-api-key")]
     XGoogApiKey,
-    /// Azure's header of this name.
+    /// Azure's `api-key` header.
     #[serde(rename = "api-key")]
     ApiKey,
-    /// Each request is signed with a key pair of Amazon's.
+    /// AWS Signature Version 4 with an access key pair.
     #[serde(rename = "aws-sigv4")]
     AwsSigv4,
-    /// A bearer token that a Google service account is given, for an hour at a time.
+    /// A bearer token of a Google service account, valid for one hour.
     #[serde(rename = "google-service-account")]
     GoogleServiceAccount,
     #[serde(rename = "none")]
     None,
 }
 
-/// Timers of one connection, milliseconds. None of them is a total on a stream.
+/// Timeouts of one connection in milliseconds. None of them limits the total time of a stream.
 #[expect(clippy::struct_field_names, reason = "the unit of each field, as everywhere")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Timeouts {
-    /// Name, connect and TLS together.
+    /// DNS lookup, TCP connect and TLS handshake together.
     pub connect_ms: u64,
-    /// Request sent to response headers, for streams.
+    /// From the request to the response headers of a stream.
     pub header_ms: u64,
-    /// Response headers to the first byte of the stream.
+    /// From the response headers to the first byte of the stream.
     pub first_token_ms: u64,
-    /// Silence inside a stream or between two reads of an answer.
+    /// The maximum gap within a stream, or between two reads of a response.
     pub idle_ms: u64,
-    /// Request sent to response headers, for plain answers: the model works meanwhile.
+    /// From the request to the response headers without streaming; the model generates the whole response in that time.
     pub answer_ms: u64,
 }
 
@@ -102,64 +102,66 @@ pub struct Connection {
     #[serde(default)]
     pub chat_path: Option<String>,
     pub auth: Auth,
-    /// The region and service that a signature is for, with `aws-sigv4`.
+    /// The region and service that requests are signed for, with `aws-sigv4`.
     #[serde(default)]
     pub aws: Option<crate::aws::SigningScope>,
-    /// Says that a credential is a newer one of the same account: what was learnt of the connection stays.
+    /// Identifies the account. A newer credential of the same account keeps the connection's learned state.
     #[serde(default)]
     pub account: Option<String>,
-    /// Base64 of the sealed `{"api_key", "headers", "aws", "service_account"}`; absent for a connection without credential and headers.
+    /// The sealed `{"api_key", "headers", "aws", "service_account"}` in base64. Absent for a connection without
+    /// credential and headers.
     #[serde(default)]
     pub credentials_sealed: Option<String>,
     #[serde(default = "default_priority")]
     pub priority: u32,
-    /// The connection's share of calls among those of one priority, where they are shared by weight.
+    /// The weight of the connection among connections of equal priority, for strategies that use weights.
     #[serde(default = "one")]
     pub weight: u32,
     #[serde(default)]
     pub timeouts: Timeouts,
     #[serde(default)]
     pub limits: AccountLimits,
-    /// Tells one state of its record from the next: what workers say of it is said of this one.
+    /// The revision of the record. Workers report state for the revision that they have loaded.
     #[serde(default)]
     pub revision: u64,
-    /// The provider refuses calls of tools without what was thought before them.
+    /// The provider rejects tool calls that are sent back without the reasoning before them.
     #[serde(default)]
     pub replays_reasoning: bool,
-    /// The gateway's own provider of coding tools, which act: it is told whose session a call is of, and no answer is kept.
+    /// The gateway's own provider of coding tools. It executes actions, so it receives the session of each call and its
+    /// responses are not cached.
     #[serde(default)]
     pub sends_session: bool,
-    /// The connection's state that outlives a worker.
+    /// State that outlives a worker process.
     #[serde(default, rename = "held")]
     pub stored_state: Option<PersistedState>,
-    /// One session has it to itself.
+    /// The lease, if one session has exclusive use of the connection.
     #[serde(default)]
     pub lease: Option<SessionLease>,
-    /// The outbound proxy of its provider, or of all: an id, or [`DIRECT`].
+    /// The outbound proxy from the provider's or the global level: an id, or [`DIRECT`].
     #[serde(default)]
     pub proxy: Option<String>,
-    /// The connection's server switches thinking in the chat template, for every model.
+    /// The connection's server controls reasoning through the chat template for every model.
     #[serde(default)]
     pub chat_template_all: bool,
-    /// For these models it does.
+    /// The models for which it does, if not for all.
     #[serde(default)]
     pub chat_template_models: Vec<String>,
-    /// The operator's caps on what models may answer, tokens, by the names that the provider knows.
+    /// The operator's maximum output in tokens, keyed by the model's name at the provider.
     #[serde(default)]
     pub output_caps: HashMap<String, u64>,
-    /// Where the provider has a call at another path than the dialect's: the path on the host, by the dialect's path.
+    /// Paths that differ from the dialect's, keyed by the dialect's path. Each value is the path on the host.
     #[serde(default)]
     pub paths: HashMap<String, String>,
-    /// Percent that are kept back of its quota windows, by their names; goes before what is kept back of every window.
+    /// The reserved percentage of each quota window, by name. Overrides the reserve for all windows.
     #[serde(default)]
     pub quota_thresholds: HashMap<String, f32>,
-    /// The choice for members that the provider does not accept, where neither the call nor its key makes one.
+    /// How members that the provider does not accept are handled, if neither the request nor its key chooses.
     #[serde(default)]
     pub inexpressible: Option<Inexpressible>,
-    /// The table of the snapshot that holds the facts of its models; empty where there is none.
+    /// The id of the fact table for the connection's models. Empty if there is none.
     #[serde(default, rename = "facts")]
     pub facts_name: String,
-    /// That table.
+    /// The table with that id.
     #[serde(skip)]
     pub facts: Arc<FactTable>,
 }
@@ -169,7 +171,7 @@ impl Connection {
         self.chat_template_all || self.chat_template_models.iter().any(|model| model == upstream_model)
     }
 
-    /// What the model accepts, by the name that the provider knows.
+    /// Returns what the model accepts, by its name at the provider.
     pub fn facts_of(&self, upstream_model: &str) -> &Arc<ModelFacts> {
         self.facts.of(upstream_model)
     }
@@ -179,14 +181,14 @@ impl Connection {
     }
 }
 
-/// A state that only an operator, a new credential or its own end lifts.
+/// A state that ends only through an operator, a new credential or its expiry.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PersistedState {
     /// `terminal` or `quota-exhausted`.
     pub state: String,
     #[serde(default)]
     pub reason: Option<String>,
-    /// UTC; absent for what does not end by itself.
+    /// UTC. Absent if the state does not expire.
     #[serde(default)]
     pub until_ms: Option<u64>,
 }
@@ -204,22 +206,22 @@ pub struct Model {
     pub context_length: Option<u64>,
     #[serde(default)]
     pub max_output_tokens: Option<u64>,
-    /// How an operator's lists call it.
+    /// The display name set by an operator.
     #[serde(default)]
     pub name: Option<String>,
-    /// The model's use, as the catalogue says it: `chat`, `embedding`, `image`, ...; empty where nobody said it.
+    /// The model's use in the catalogue: `chat`, `embedding`, `image`, ... Empty if unknown.
     #[serde(default)]
     pub mode: String,
-    /// The model's abilities beside answering, by the catalogue's names; absent where nobody said them.
+    /// The model's capabilities, by the catalogue's names. Absent if unknown.
     #[serde(default)]
     pub capabilities: Option<Vec<String>>,
-    /// The calls that an operator says the model takes, by the names of `supportedEndpoints`; absent where nobody said them.
+    /// The calls that the model supports according to an operator, named as in `supportedEndpoints`. Absent if not set.
     #[serde(default)]
     pub endpoints: Option<Vec<String>>,
 }
 
 impl Model {
-    /// `created` as RFC 3339 has it; the epoch where it is no time.
+    /// Formats `created` as RFC 3339. An invalid time becomes the Unix epoch.
     #[must_use]
     pub fn created_at(&self) -> String {
         rfc3339(self.created.saturating_mul(1_000))

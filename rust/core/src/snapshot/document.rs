@@ -1,4 +1,4 @@
-//! The snapshot as control writes it, and the one name of each model in it.
+//! The snapshot document that the control plane writes, and the canonical names of its models.
 
 use super::connection::{Connection, Model, ProxyRecord};
 use super::key::{Key, ManagementToken};
@@ -24,7 +24,7 @@ pub struct Session {
     pub hash: SecretHash,
     pub user_id: String,
     pub expires_at_ms: u64,
-    /// Before there were roles, every session was the operator's.
+    /// Documents written before roles existed have only sessions of operators.
     #[serde(default = "yes")]
     pub manages: bool,
 }
@@ -85,18 +85,18 @@ pub struct Document {
     pub ip_filter: IpFilter,
 }
 
-/// Models that a combo serves in their place.
+/// Maps models that match the pattern to a combo.
 #[derive(Debug, Deserialize)]
 pub struct Mapping {
     pub pattern: String,
     pub combo: String,
 }
 
-/// Gives every model of the document its one name, and tells how providers spell those that were named otherwise.
+/// Renames every model of the document to its canonical name. Returns the provider's spelling of each renamed model.
 pub fn use_canonical_names(document: &mut Document) -> HashMap<String, String> {
     let own = |name: &str| match model_name::canonical(name) {
         Ok(Cow::Owned(own)) if !name.contains('*') => Some(own),
-        // What cannot be named otherwise is named as it is; patterns know every spelling.
+        // A name without a canonical form stays unchanged. Patterns match every spelling.
         _ => None,
     };
     let mut spellings = HashMap::new();
@@ -117,7 +117,7 @@ pub fn use_canonical_names(document: &mut Document) -> HashMap<String, String> {
         model.id = name;
         true
     });
-    // A price by the name itself goes before one by another spelling of it.
+    // A price under the canonical name has precedence over a price under another spelling.
     let ids = document.prices.iter().map(|entry| &entry.model);
     let priced: HashSet<String> =
         if ids.clone().any(|id| is_other(id)) { ids.cloned().collect() } else { HashSet::new() };

@@ -1,4 +1,4 @@
-//! Who may call, and what a key says of its calls: gateway keys and management tokens.
+//! Gateway keys and management tokens: who may call, and the settings of their calls.
 
 use super::settings::UnpricedModels;
 use crate::access::Access;
@@ -11,7 +11,7 @@ use crate::secret::{hash_from_hex, SecretHash};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A gateway API key, as far as the relay needs it.
+/// The part of a gateway API key that the relay needs.
 #[derive(Debug, Clone, Deserialize)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a field of the key table")]
 pub struct Key {
@@ -35,77 +35,77 @@ pub struct Key {
     pub catalog_scope: CatalogScope,
     #[serde(default)]
     pub no_log: bool,
-    /// What it asks and is answered is kept, unless it wants no log.
+    /// Requests and responses are captured, unless the key disables logging.
     #[serde(default)]
     pub capture_bodies: bool,
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// Takes the place of whatever model the caller asks for.
+    /// Replaces the model in every request.
     #[serde(default)]
     pub forced_model: Option<String>,
-    /// Models that the list does not show may not be called.
+    /// The key may not call models that are missing from the model list.
     #[serde(default)]
     pub disable_non_public_models: bool,
     #[serde(default)]
     pub throttle_delay_ms: u64,
-    /// 0: any number.
+    /// 0 means unlimited.
     #[serde(default)]
     pub max_sessions: usize,
-    /// The form of the answer to a request without `stream`.
+    /// The response format for a request without `stream`.
     #[serde(default)]
     pub stream_default_mode: StreamDefaultMode,
     #[serde(default)]
     pub cache_default_mode: CacheDefaultMode,
-    /// A model's name without its provider's prefix means the most preferred connection that has it.
+    /// A model name without a prefix resolves to the most preferred connection that has the model.
     #[serde(default)]
     pub auto_resolve: bool,
-    /// Guardrails that are not run for this key.
+    /// Guardrails that do not run for this key.
     #[serde(default)]
     pub disabled_guardrails: Vec<String>,
-    /// Whether conversations of this key may be made shorter where the caller does not ask for it.
+    /// Whether this key's conversations may be compressed when the request does not ask for it.
     #[serde(default = "yes")]
     pub compression_enabled: bool,
-    /// Absent: as the settings say.
+    /// Absent: the global setting applies.
     #[serde(default)]
     pub unpriced_models: Option<UnpricedModels>,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
     pub limits: Vec<Limit>,
-    /// The addresses that it may be used from; empty for every one.
+    /// The client addresses that are allowed. Empty allows all.
     #[serde(default)]
     pub ip_allowlist: AddressSet,
-    /// The outbound proxy of this key's calls, which goes before every other: an id, or [`crate::snapshot::DIRECT`].
+    /// The outbound proxy of this key's calls, which overrides all other levels: an id, or [`crate::snapshot::DIRECT`].
     #[serde(default)]
     pub proxy: Option<String>,
-    /// The service tier that its conversations are asked for in, whatever they say.
+    /// The service tier that overrides the tier in the request.
     #[serde(default)]
     pub tool_service_mode: ServiceMode,
-    /// The choice for members that a provider does not accept; absent: the connection's.
+    /// How members that a provider does not accept are handled. Absent: the connection's setting applies.
     #[serde(default)]
     pub inexpressible: Option<Inexpressible>,
-    /// May ask what is left of its limits, by a chat command too.
+    /// The key may query the remaining quota of its limits, also through a chat command.
     #[serde(default)]
     pub allow_usage_command: bool,
-    /// Faults that its calls are given in place of answers.
+    /// Faults injected into this key's calls.
     #[serde(default)]
     pub chaos: Option<Chaos>,
-    /// The group that it belongs to.
+    /// The id of the key's group.
     #[serde(default)]
     pub group: Option<String>,
-    /// That group and those above it, nearest first.
+    /// The key's group and its ancestors, nearest first.
     #[serde(skip)]
     pub groups: Vec<Arc<Group>>,
-    /// The ids of the key's groups from the topmost down, separated by `/`; absent for a key in no group.
+    /// The ids of the key's groups from the root down, separated by `/`. Absent for a key without a group.
     #[serde(skip)]
     pub group_path: Option<String>,
-    /// The tags that the key's usage is found by, its groups' included: texts between commas.
+    /// The tags for usage reports, including those of the groups, separated by commas and enclosed in commas.
     #[serde(default)]
     pub tags: Option<String>,
 }
 
 impl Key {
-    /// The key's own limits, then those of its groups, nearest first.
+    /// Returns the key's own limits, followed by those of its groups, nearest first.
     pub fn all_limits(&self) -> impl Iterator<Item = &Limit> {
         self.limits.iter().chain(self.groups.iter().flat_map(|group| &group.limits))
     }
@@ -114,12 +114,12 @@ impl Key {
         self.all_limits().next().is_some()
     }
 
-    /// What it may call, and what each of its groups may, nearest first.
+    /// Returns the access rules of the key and of each of its groups, nearest first.
     pub fn levels(&self) -> impl Iterator<Item = &Access> {
         std::iter::once(&self.access).chain(self.groups.iter().map(|group| &group.access))
     }
 
-    /// Whether it, or one of its groups, may not call some model.
+    /// Returns whether the key or one of its groups blocks any model.
     pub fn has_blocks(&self) -> bool {
         self.levels().any(|access| !access.blocked_models.is_empty())
     }
@@ -129,7 +129,7 @@ impl Key {
     }
 }
 
-/// What the model list shows to a key; says nothing of what the key may call.
+/// The part of the model list that a key sees. Does not affect what the key may call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatalogScope {
@@ -139,32 +139,32 @@ pub enum CatalogScope {
     Models,
 }
 
-/// What a request that does not say `stream` gets.
+/// The response format for a request without `stream`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamDefaultMode {
-    /// A stream, where `Accept` names `text/event-stream` among what the caller takes.
+    /// A stream if `Accept` includes `text/event-stream`.
     #[default]
     Legacy,
-    /// A stream only where the caller takes nothing else.
+    /// A stream only if `Accept` allows nothing else.
     Json,
 }
 
-/// Whether a key's requests look into the response cache.
+/// Whether a key's requests use the response cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheDefaultMode {
     #[default]
     Legacy,
-    /// Always asks the provider.
+    /// Every request goes to the provider.
     Bypass,
 }
 
-/// The service tier that a key's conversations are asked for in.
+/// The service tier that is requested for a key's conversations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceMode {
-    /// As the caller says.
+    /// The tier in the request.
     #[default]
     Inherit,
     Default,
@@ -172,13 +172,13 @@ pub enum ServiceMode {
     Flex,
 }
 
-/// The choice for members that a provider does not accept, where leaving them out changes the answer.
+/// How members that a provider does not accept are handled if dropping them changes the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Inexpressible {
-    /// The request is refused.
+    /// The request is rejected.
     Refuse,
-    /// The members are left out.
+    /// The members are dropped.
     Drop,
 }
 
@@ -191,7 +191,7 @@ impl Inexpressible {
     }
 }
 
-/// What an access token may do; each scope has what those before it have.
+/// The permissions of an access token. Each scope includes the scopes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {

@@ -1,8 +1,8 @@
-//! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
-//! Its JSON form is written down in `docs/explanation/contracts.md`.
+//! The snapshot: the whole routing configuration as one immutable document. The control plane compiles it, and the
+//! relay replaces it atomically. `docs/explanation/contracts.md` documents the JSON format.
 //!
-//! Read in this order: [`key`] (who calls), [`connection`] (where calls go), [`settings`] (what holds for all), [`document`]
-//! with [`prices`] (what control writes), then [`Snapshot`], which answers the questions of a request.
+//! Reading order: [`key`] (callers), [`connection`] (upstream connections), [`settings`] (global settings),
+//! [`document`] with [`prices`] (the JSON document), then [`Snapshot`], which requests query.
 
 mod connection;
 mod document;
@@ -34,7 +34,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The configuration, indexed for the questions that a request asks.
+/// The configuration, indexed for the lookups of a request.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub version: u64,
@@ -45,17 +45,17 @@ pub struct Snapshot {
     pub guardrails: Guardrails,
     pub context: ContextSettings,
     pub local_token_hash: Option<SecretHash>,
-    /// By priority, then by id.
+    /// Sorted by priority, then by id.
     pub connections: Vec<Arc<Connection>>,
     pub account_strategies: AccountStrategies,
     pub models: Vec<Model>,
     pub combos: Vec<Combo>,
-    /// What a search costs at the dearest of the providers that may be asked, micro-dollars.
+    /// The price of one search at the most expensive of the allowed search providers, in micro-dollars.
     pub search_usd_micros: u64,
     pub proxies: Vec<ProxyRecord>,
     pub ip_filter: IpFilter,
     aliases: HashMap<String, String>,
-    /// The one that holds first.
+    /// The first mapping that matches applies.
     mappings: Vec<Mapping>,
     keys: HashMap<SecretHash, Arc<Key>>,
     groups: GroupTree,
@@ -64,15 +64,15 @@ pub struct Snapshot {
     by_prefix: HashMap<String, Vec<usize>>,
     prices: Prices,
     model_index: HashMap<String, usize>,
-    /// How providers spell models whose names have another spelling here.
+    /// The provider's spelling of each model whose canonical name differs from it.
     spellings: HashMap<String, String>,
-    /// Models by their names without the prefix.
+    /// Models by name without prefix.
     by_bare: HashMap<String, Vec<usize>>,
-    /// Models whose names end in a date, by their names without prefix and date.
+    /// Models whose names end in a date, by name without prefix and date.
     by_undated: HashMap<String, Vec<usize>>,
 }
 
-/// The document is not a snapshot.
+/// The document could not be parsed as a snapshot.
 #[derive(Debug, thiserror::Error)]
 #[error("the snapshot cannot be read: {0}")]
 pub struct Unreadable(#[from] serde_json::Error);
@@ -132,7 +132,8 @@ impl Snapshot {
         })
     }
 
-    /// Looked up by the hash of a 256-bit random secret: what time a miss takes tells nothing of any other key.
+    /// Looks up a key by the hash of a 256-bit random secret. The time of a failed lookup reveals nothing about other
+    /// keys.
     pub fn key(&self, hash: &SecretHash) -> Option<&Arc<Key>> {
         self.keys.get(hash)
     }
@@ -141,7 +142,7 @@ impl Snapshot {
         self.groups.contains(id)
     }
 
-    /// Whose session it is, and whether that person may manage the gateway.
+    /// Returns the user of the session, and whether the user may manage the gateway.
     pub fn session(&self, hash: &SecretHash, now_ms: u64) -> Option<(Arc<str>, bool)> {
         let (user_id, manages, expires_at_ms) = self.sessions.get(hash)?;
         (*expires_at_ms > now_ms).then(|| (Arc::clone(user_id), *manages))
@@ -151,12 +152,13 @@ impl Snapshot {
         self.tokens.get(hash)
     }
 
-    /// By id; a walk over all keys, for the few calls that control makes for one.
+    /// Finds a key by id with a linear scan. Used only for the few calls that the control plane makes on behalf of a
+    /// key.
     pub fn key_of(&self, id: &str) -> Option<&Arc<Key>> {
         self.keys.values().find(|key| key.id == id)
     }
 
-    /// The connections that a prefix addresses, most preferred first, as indices into `connections`.
+    /// Returns the connections with this prefix, most preferred first, as indices into `connections`.
     pub fn candidates(&self, prefix: &str) -> &[usize] {
         self.by_prefix.get(prefix).map_or(&[], Vec::as_slice)
     }
@@ -165,28 +167,28 @@ impl Snapshot {
         self.keys.values()
     }
 
-    /// An entry of the model list. `id` with its prefix.
+    /// Returns an entry of the model list. `id` includes the prefix.
     pub fn model(&self, id: &str) -> Option<&Model> {
         self.model_index.get(id).and_then(|&index| self.models.get(index))
     }
 
-    /// Models of this name without their prefix.
+    /// Returns the models with this name without prefix.
     pub fn models_named(&self, bare: &str) -> impl Iterator<Item = &Model> {
         self.by_bare.get(bare).into_iter().flatten().filter_map(|&index| self.models.get(index))
     }
 
-    /// Models of this name without their prefix and their date.
+    /// Returns the models with this name without prefix and date.
     pub fn models_dated(&self, undated: &str) -> impl Iterator<Item = &Model> {
         self.by_undated.get(undated).into_iter().flatten().filter_map(|&index| self.models.get(index))
     }
 
-    /// `model` with its prefix.
+    /// Returns the price of a model. `model` includes the prefix.
     pub fn price(&self, model: &str) -> Option<&Price> {
         self.prices.get(model)
     }
 
-    /// The one name of what a caller asks for: a model's, an alias's or a combo's. A name that an operator or a provider wrote
-    /// down is that name however it looks.
+    /// Returns the canonical name for a model, alias or combo in a request. A name that an operator or a provider
+    /// configured is valid in any form.
     pub fn name<'n>(&self, spelling: &'n str) -> Result<Cow<'n, str>, Error> {
         let fault = match model_name::canonical(spelling) {
             Ok(Cow::Borrowed(name)) => return Ok(Cow::Borrowed(name)),
@@ -202,17 +204,18 @@ impl Snapshot {
         self.aliases.contains_key(name) || self.combos.iter().any(|one| one.name == name || one.name == combo)
     }
 
-    /// A model as its provider spells it, by its one name with the prefix.
+    /// Returns the provider's spelling of a model by its canonical name with prefix.
     pub fn spelling(&self, name: &str) -> Option<&str> {
         self.spellings.get(name).map(String::as_str)
     }
 
-    /// Every alias with what it stands for.
+    /// Returns every alias and its target.
     pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.aliases.iter().map(|(alias, target)| (alias.as_str(), target.as_str()))
     }
 
-    /// Whether lists of models are made of the same in both: models, names for them, combos, and who serves what.
+    /// Returns whether the model lists of both snapshots are equal: models, aliases, combos and the providers behind
+    /// them.
     pub fn lists_the_same(&self, other: &Self) -> bool {
         let is_served_alike = |a: &Arc<Connection>, b: &Arc<Connection>| {
             (&a.prefixes, &a.provider, a.dialect) == (&b.prefixes, &b.provider, b.dialect)
@@ -225,8 +228,8 @@ impl Snapshot {
             && self.models == other.models
     }
 
-    /// What a name stands for where it is an alias, of a model or a combo, or a model that is mapped to a combo. An alias and a
-    /// combo of a name go before a pattern that matches it.
+    /// Returns the target of an alias or of a model mapping. An alias or combo with exactly this name has precedence
+    /// over a pattern that matches it.
     pub fn alias(&self, name: &str) -> Option<&str> {
         self.aliases.get(name).map(String::as_str).or_else(|| self.mapped(name))
     }
@@ -240,7 +243,7 @@ impl Snapshot {
     }
 }
 
-/// The connections that each prefix addresses, as indices.
+/// Indexes the connections by prefix.
 fn by_prefix(connections: &[Arc<Connection>]) -> HashMap<String, Vec<usize>> {
     let mut found: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, connection) in connections.iter().enumerate() {
@@ -251,8 +254,7 @@ fn by_prefix(connections: &[Arc<Connection>]) -> HashMap<String, Vec<usize>> {
     found
 }
 
-/// The models of each name without a prefix, as indices.
-/// Models by what is made of their names without the prefix.
+/// Indexes models by a part of their name without prefix.
 fn by_name(models: &[Model], part: impl Fn(&str) -> Option<&str>) -> HashMap<String, Vec<usize>> {
     let mut found: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, model) in models.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! What models cost, by the names that callers and providers give them.
+//! Model prices, by the names that callers and providers use.
 
 use super::document::ModelPrice;
 use crate::price::Price;
 use std::collections::HashMap;
 
-/// Prices by model, with its prefix.
+/// Prices keyed by model name with prefix.
 #[derive(Debug, Default)]
 pub struct Prices {
     exact: HashMap<String, Price>,
-    /// Of names with capitals, by the same in lower case: a provider may take another spelling all the same.
+    /// Prices of names with capital letters, keyed in lower case, because a provider may accept another spelling.
     any_case: HashMap<String, Price>,
 }
 
@@ -19,7 +19,7 @@ impl Prices {
         for entry in entries {
             if has_capitals(&entry.model) {
                 let known = any_case.entry(entry.model.to_ascii_lowercase()).or_insert_with(|| entry.price.clone());
-                // Which of two was meant is unknown: the dearer one is never too little.
+                // If two spellings collide, the higher price is used, so that the cost is never too low.
                 if (entry.price.output, entry.price.input) > (known.output, known.input) {
                     known.clone_from(&entry.price);
                 }
@@ -29,7 +29,7 @@ impl Prices {
         Self { exact, any_case }
     }
 
-    /// `model` with its prefix.
+    /// Returns the price of a model. `model` includes the prefix.
     pub fn get(&self, model: &str) -> Option<&Price> {
         self.exact.get(model).or_else(|| {
             if self.any_case.is_empty() && !has_capitals(model) {

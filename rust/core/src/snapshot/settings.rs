@@ -1,8 +1,8 @@
-//! Settings that hold for the whole gateway: of the relay, of its cache and of the capture of bodies.
+//! Global settings of the relay, its cache and its body capture.
 
 use serde::Deserialize;
 
-/// The treatment of calls to models without a price, where a limit in dollars holds.
+/// How calls to models without a price are handled if a dollar limit applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnpricedModels {
@@ -11,11 +11,11 @@ pub enum UnpricedModels {
     Refuse,
 }
 
-/// The treatment of a model's name without a provider's prefix.
+/// How a model name without a provider prefix is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BareModels {
-    /// The model of the one provider that the caller may use and that lists it.
+    /// Resolves to the model if exactly one provider that the caller may use has it.
     #[default]
     Resolve,
     Refuse,
@@ -25,7 +25,7 @@ pub enum BareModels {
 #[serde(default)]
 pub struct Settings {
     pub require_login: bool,
-    /// Origins whose pages may call where a key is shown, as browsers send them.
+    /// Origins that may call with an API key, in the form that browsers send.
     pub cors_origins: Vec<String>,
     pub unpriced_models: UnpricedModels,
     pub bare_models: BareModels,
@@ -42,7 +42,7 @@ impl Default for Settings {
     }
 }
 
-/// The response cache, as the operator wants it.
+/// The settings of the response cache.
 #[expect(clippy::struct_excessive_bools, reason = "settings that an operator switches one by one")]
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
@@ -50,15 +50,15 @@ pub struct CacheSettings {
     pub is_enabled: bool,
     pub ttl_ms: u64,
     pub memory_bytes: usize,
-    /// 0: nothing goes to disk.
+    /// 0 disables the disk cache.
     pub disk_bytes: u64,
-    /// In the store that workers share, of all of them together; 0: nothing is left there, and nothing looked for.
+    /// The size of the cache in the shared store, for all workers together. 0 disables it for reads and writes.
     pub shared_bytes: u64,
     pub wants_vectors: bool,
     pub threshold: f32,
-    /// Partitions learn thresholds of their own.
+    /// Partitions learn their own thresholds.
     pub learns: bool,
-    /// Whether questions that were nearly answered are noted, with their texts.
+    /// Whether near misses are recorded, including their text.
     pub notes_near_misses: bool,
 }
 
@@ -78,13 +78,13 @@ impl Default for CacheSettings {
     }
 }
 
-/// Which bodies of requests and answers are kept, and how much of each.
+/// Which request and response bodies are captured, and how much of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CaptureSettings {
-    /// Of every key and caller; else of keys that say so.
+    /// Captures all keys and callers. Otherwise only keys that enable capture.
     pub is_for_all: bool,
-    /// As much of each body.
+    /// The maximum number of bytes captured of each body.
     pub body_bytes: usize,
 }
 

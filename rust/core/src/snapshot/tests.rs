@@ -37,7 +37,7 @@ fn every_spelling_of_a_model_is_one_name() {
     assert_eq!((snapshot.spelling("g/pro"), snapshot.alias("best")), (Some("models/pro"), Some("g/pro")));
     assert_eq!(snapshot.price("g/pro").map(|price| price.output), Some(3));
     assert_eq!(snapshot.price("v/qwen/big").map(|price| price.output), Some(5), "free in no spelling");
-    // What somebody wrote down is a name, however it looks; nothing else of that look is.
+    // A configured name is valid in any form; other names of that form are not.
     assert_eq!(name("v//srv/llama"), Ok("v//srv/llama".to_owned()));
     assert_eq!(name("odd//one"), Ok("odd//one".to_owned()));
     assert_eq!(name("v//srv/other"), Err(ErrorKind::InvalidRequest));
