@@ -1,33 +1,33 @@
-//! Which of a provider's connections a call goes over, where it names a model and no combo. Connections are told apart by priority
-//! first: a less preferred one is for when none of those before it serves. Among equals a strategy shares the calls, by the
-//! rules that combos have ([`order()`](super::order::order)).
+//! Orders a provider's connections for calls that name a model and no combo. Priority comes first: connections of a
+//! lower priority are used only when none of a higher priority can serve. A strategy distributes the calls over
+//! connections of equal priority with the same algorithms as combos ([`order()`](super::order::order)).
 
 use super::facts::{CandidateOrder, Demand, Facts, Standing};
 use super::{move_to_front, order, Memory, Params, Random, Strategy};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// How calls are shared among connections of one provider and one priority.
+/// How calls are distributed over connections of one provider and equal priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccountStrategy {
-    /// The first by id that has room.
+    /// The first by id that has capacity.
     FillFirst,
     /// Each in turn.
     RoundRobin,
-    /// By chance, in proportion to the weights of the connections.
+    /// At random, in proportion to the weights.
     Weighted,
-    /// Fewest requests open, then fewest sent.
+    /// Fewest requests in flight, then fewest sent.
     LeastUsed,
-    /// Of two that chance picks, the one with fewer requests open and more left of its limits.
+    /// Two random choices: the one with fewer requests in flight and more of its limits left.
     #[default]
     P2c,
-    /// A session, or else a conversation, has its own connection; the sessions are spread evenly.
+    /// Each session, or else each conversation, has a fixed connection. Sessions are spread evenly.
     Sticky,
 }
 
 impl AccountStrategy {
-    /// Every strategy, as it is spelled.
+    /// Every strategy with its name.
     pub const ALL: &'static [(Self, &'static str)] = &[
         (Self::FillFirst, "fill-first"),
         (Self::RoundRobin, "round-robin"),
@@ -37,7 +37,8 @@ impl AccountStrategy {
         (Self::Sticky, "sticky"),
     ];
 
-    /// The rule for one call. A call without a session and a conversation is shared like any other.
+    /// The combo strategy to apply to one call. A call without a session or conversation is distributed without
+    /// affinity.
     fn rule(self, ask: &Demand) -> Strategy {
         match self {
             Self::FillFirst => Strategy::FillFirst,
@@ -50,13 +51,13 @@ impl AccountStrategy {
     }
 }
 
-/// The strategy of each provider, as the operator set them.
+/// The account strategies that the operator set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct AccountStrategies {
-    /// Of providers that have none of their own.
+    /// Applies to providers without an entry.
     pub default: AccountStrategy,
-    /// By a catalogue id or a node's.
+    /// Keyed by the provider's id in the catalogue or by a custom node's id.
     pub providers: HashMap<String, AccountStrategy>,
 }
 
@@ -65,14 +66,14 @@ impl AccountStrategies {
         self.providers.get(provider).copied().unwrap_or(self.default)
     }
 
-    /// Whether any provider wants to know to which session a call belongs.
+    /// Returns whether any provider's strategy needs the session of a call.
     pub fn wants_affinity(&self) -> bool {
         self.default == AccountStrategy::Sticky
             || self.providers.values().any(|&strategy| strategy == AccountStrategy::Sticky)
     }
 }
 
-/// The order of one provider's connections from call to call.
+/// The state of one provider's strategy between calls.
 #[derive(Debug)]
 pub struct AccountOrder {
     memory: Memory,
@@ -85,11 +86,11 @@ impl AccountOrder {
         Self { memory: Memory::default(), random: Random::seeded(seed), params: Params::default() }
     }
 
-    /// Places of the connections, first to be tried first: those with room by priority, then those without, then those that rest,
-    /// the soonest to be back first. Those that are closed are left out.
+    /// Returns the indices of the connections in the order to try them: connections with capacity by priority, then
+    /// connections without, then connections in cooldown, by the time left. Closed connections are excluded.
     ///
-    /// `facts` are sorted by priority, and `priorities` are theirs. The connection that served the session before (`ask.last_target`) goes
-    /// before all that have room.
+    /// `facts` are sorted by priority, and `priorities` holds the priority of each. The connection that served the
+    /// session last (`ask.last_target`) comes before all others with capacity.
     pub fn order(
         &mut self,
         strategy: AccountStrategy,
@@ -103,7 +104,7 @@ impl AccountOrder {
         let mut begin = 0;
         for tier in priorities.chunk_by(|a, b| a == b) {
             let equals = &facts[begin..begin + tier.len()];
-            // One call takes one turn, however many tiers there are.
+            // A call advances the round-robin state once, even if it orders several priorities.
             let mut scratch = if is_taken { self.memory.clone() } else { Memory::default() };
             let memory = if is_taken { &mut scratch } else { &mut self.memory };
             let placed = order(rule, &self.params, equals, ask, memory, &mut self.random);

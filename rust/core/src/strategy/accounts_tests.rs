@@ -1,11 +1,11 @@
-//! How calls are shared among equal connections, shown over thousands of them.
+//! Tests the distribution of thousands of calls over equal connections.
 
 use super::super::QuotaWindow;
 use super::*;
 
 const CALLS: usize = 20_000;
 
-/// Connections of these priorities that differ in nothing else.
+/// Connections that are equal in everything.
 fn equals(n: usize) -> Vec<Facts> {
     (0..n).map(|at| Facts { id: at as u64 + 1, weight: 1.0, ..Facts::default() }).collect()
 }
@@ -25,7 +25,7 @@ impl Desk {
         order.into_iter().map(usize::from).collect()
     }
 
-    /// How often each of some equals comes first.
+    /// Counts how often each connection comes first.
     fn firsts(&mut self, strategy: AccountStrategy, facts: &[Facts]) -> Vec<usize> {
         let mut counts = vec![0; facts.len()];
         for _ in 0..CALLS {
@@ -35,7 +35,7 @@ impl Desk {
     }
 }
 
-/// Within five standard deviations of a binomial distribution.
+/// Checks the count within five standard deviations of a binomial distribution.
 fn assert_share(count: usize, share: f64) {
     let expected = CALLS as f64 * share;
     let deviation = (CALLS as f64 * share * (1.0 - share)).sqrt();
@@ -53,7 +53,8 @@ fn by_default_equals_are_as_likely() {
 
 #[test]
 fn two_choices_take_the_one_with_fewer_open_requests_and_more_room() {
-    // The busiest of n is first where it is drawn twice, which is never; each other one where it beats the other draw.
+    // The busiest of n comes first only if it is drawn twice, which is impossible. Any other comes first if it is less
+    // loaded than the second draw.
     let mut facts = equals(4);
     for (at, one) in facts.iter_mut().enumerate() {
         one.in_flight = at as u32;
@@ -62,7 +63,7 @@ fn two_choices_take_the_one_with_fewer_open_requests_and_more_room() {
     for (at, count) in Desk::new(3).firsts(AccountStrategy::P2c, &facts).into_iter().enumerate() {
         assert_share(count, wins(3 - at));
     }
-    // One with half of its room left and nothing open is as loaded as one with all of it and one request open.
+    // Half of the room left with nothing in flight is the same load as all of it left with one request in flight.
     let mut facts = equals(2);
     facts[0].rate_left = Some(0.5);
     facts[1].in_flight = 1;
@@ -89,7 +90,7 @@ fn two_choices_level_the_load_as_requests_come_and_go() {
             facts[open.pop_front().expect("open")].in_flight -= 1;
         }
     }
-    // One choice alone would come to 23 and more with a hundred open at ten.
+    // With a single random choice, one of ten would reach 23 or more of a hundred requests in flight.
     assert!(most <= 14, "{most} at one of ten with 100 open");
     for one in &facts {
         assert!((one.used as f64 - 2_000.0).abs() < 100.0, "{}", one.used);
@@ -169,7 +170,7 @@ fn sessions_stay_where_they_are_and_are_spread_evenly() {
     for count in counts {
         assert_share(count, 0.2);
     }
-    // What rests moves its own sessions, spread over the others, and no other's.
+    // A connection in cooldown moves only its own sessions, which spread over the others.
     facts[2].standing = Standing::Resting;
     let mut moved = [0; 5];
     for (session, &home) in homes.iter().enumerate() {
@@ -195,7 +196,7 @@ fn priority_goes_before_every_strategy() {
         let mut desk = Desk::new(12);
         desk.ask.affinity = Some(5);
         let priorities = [1, 1, 5, 5, 9, 9];
-        // The most preferred are as busy as can be.
+        // The connections of the highest priority are at capacity.
         (facts[0].in_flight, facts[1].in_flight) = (9, 9);
         for _ in 0..1_000 {
             let order = desk.order(strategy, &facts, &priorities);

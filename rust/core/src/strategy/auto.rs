@@ -1,22 +1,24 @@
-//! `auto`: the best by score. What does not change between snapshots (price, fit, tier) is known of each candidate
-//! when the snapshot is compiled; a decision adds what is hot and picks the best few, in time linear in the candidates.
+//! The strategy `auto`: the best targets by score. Price, fit and tier do not change within a snapshot and are computed
+//! when it is compiled. A decision adds the live data and picks the best few in time linear in the number of
+//! candidates.
 
 use super::facts::{CandidateOrder, Facts, Standing};
 use super::pack::Pack;
 use super::random::Random;
 
-/// Candidates of one channel; the most deserving are kept.
+/// The most candidates of one channel. The best by their static score are selected.
 pub const MAX_CANDIDATES: usize = 64;
-/// Each pack has as many of its best among them, whichever is the channel's own: a request may ask for another one.
+/// The number of candidates that each weight pack contributes to every channel, because a request can select another
+/// pack.
 pub const BEST_OF_EACH_PACK: usize = 8;
-/// As many are put in order; more are not tried.
+/// The number of candidates that are sorted. The rest are rarely tried.
 const RANKED: usize = 8;
-/// How often the second is tried first, so that what is thought of it stays true.
+/// The probability that the second-best candidate is tried first, so that its measurements stay current.
 const EXPLORATION: f64 = 0.05;
-/// A second that scores this much less is not worth exploring.
+/// A second-best candidate below this share of the best score is not explored.
 const WORTH_EXPLORING: f32 = 0.5;
 
-/// The whole score, 0 to about 1. What is not known counts half; a quota that is not known counts as full.
+/// The total score, from 0 to about 1. Unknown values count as half, an unknown quota as full.
 pub fn score(facts: &Facts, pack: Pack) -> f32 {
     let weights = pack.weights();
     let health = match facts.standing {
@@ -24,7 +26,7 @@ pub fn score(facts: &Facts, pack: Pack) -> f32 {
         Standing::Probing => 0.5,
         Standing::Resting | Standing::Closed => 0.0,
     };
-    // A second is half as good as no time at all; each open request makes it longer.
+    // A latency of one second halves the value. Each request in flight adds to the latency.
     let latency = facts.latency_ms.map_or(0.5, |ms| 1_000.0 / (1_000.0 + ms * (1.0 + facts.in_flight as f32 / 8.0)));
     facts.prior.merit(pack)
         + weights.health * health
@@ -33,7 +35,7 @@ pub fn score(facts: &Facts, pack: Pack) -> f32 {
         + weights.stability * facts.success_rate.unwrap_or(0.5)
 }
 
-/// The best few by score; the others behind them in the order they came.
+/// Sorts the best few by score. The others follow in their original order.
 pub(super) fn arrange(facts: &[Facts], pack: Pack, able: &mut CandidateOrder, random: &mut Random) {
     let mut scored: smallvec::SmallVec<[(f32, u16); 64]> =
         able.iter().map(|&place| (score(&facts[usize::from(place)], pack), place)).collect();
@@ -57,12 +59,12 @@ pub struct Channel {
     pub name: &'static str,
     pub pack: Pack,
     pub task: Option<Task>,
-    /// Only models that cost nothing; without any, the channel has no candidate.
+    /// Only models that cost nothing. Without any, the channel has no candidate.
     pub is_free: bool,
     pub is_lkgp: bool,
 }
 
-/// What a channel is for.
+/// The task of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     Coding,
@@ -80,10 +82,10 @@ const fn free(name: &'static str, task: Option<Task>) -> Channel {
     Channel { name, pack: Pack::Balanced, task, is_free: true, is_lkgp: false }
 }
 
-/// What a family's channel does: any model of the family, by the usual weights.
+/// The channel of a model family: any model of the family, with the balanced weights.
 pub const OF_FAMILY: Channel = channel("auto/<family>", Pack::Balanced, None);
 
-/// Every channel that there is, but for those of families.
+/// Every channel except those of families.
 pub const CHANNELS: &[Channel] = &[
     channel("auto", Pack::Balanced, None),
     channel("auto/fast", Pack::ShipFast, None),
@@ -112,13 +114,13 @@ pub const CHANNELS: &[Channel] = &[
     channel("auto/multimodal", Pack::Balanced, Some(Task::Multimodal)),
 ];
 
-/// Whether a name belongs to `auto`, whether or not there is such a channel.
+/// Returns whether a name has the form of an `auto` channel. The channel need not exist.
 pub fn is_auto(name: &str) -> bool {
     name == "auto" || name.starts_with("auto/")
 }
 
 impl Task {
-    /// Whether a model is for the task: as the catalogue tells, or else as its name does.
+    /// Returns whether a model suits the task, according to the catalogue or else to its name.
     pub fn fits(self, model: &str, takes_pictures: Option<bool>) -> bool {
         match takes_pictures.filter(|_| self == Self::Vision) {
             Some(takes_pictures) => takes_pictures,
@@ -126,7 +128,7 @@ impl Task {
         }
     }
 
-    /// Whether a model's name speaks for the task. Names are all that every provider tells.
+    /// Returns whether a model's name indicates the task. The name is the only data that every provider gives.
     fn is_named_in(self, model: &str) -> bool {
         let words: &[&str] = match self {
             Self::Coding => &["code", "coder", "codestral", "devstral", "claude", "gpt-5", "gpt-4.1"],
@@ -139,7 +141,7 @@ impl Task {
     }
 }
 
-/// Whether a model answers chats, as far as its name tells.
+/// Returns whether a model is a chat model, judged by its name.
 pub fn is_chat_model(model: &str) -> bool {
     const OTHERS: &[&str] = &[
         "embed",

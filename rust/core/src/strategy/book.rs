@@ -1,5 +1,5 @@
-//! All combos of a snapshot made ready: names looked up, steps spread over connections, prices and sizes put in place, `auto`
-//! channels filled. Built once per snapshot, so that a decision looks nothing up.
+//! Compiles all combos of a snapshot: resolves names, expands steps to connections, fills in prices and context
+//! windows, and fills the channels of `auto`. It runs once per snapshot, so that decisions need no lookups.
 
 use super::auto;
 use super::combo::{Combo, Strategy, What};
@@ -13,12 +13,11 @@ use crate::snapshot::{Connection, Model, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// One combo spreads over at most this many candidates.
+/// The most candidates of one combo.
 const MAX_CANDIDATES: usize = 512;
 const PREFIX: &str = "combo/";
 
-/// All combos of a snapshot made ready: names looked up, steps spread over connections, prices and sizes put in place, `auto`
-/// channels filled.
+/// The compiled combos of a snapshot.
 #[derive(Debug, Default)]
 pub struct Book {
     ready: Vec<Ready>,
@@ -26,7 +25,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// `is_usable` says whether a connection can be asked at all.
+    /// Compiles the combos of a snapshot. `is_usable` returns whether a connection can be called.
     pub fn compile(snapshot: &Snapshot, is_usable: &dyn Fn(usize, &Connection) -> bool) -> Self {
         let mut by_name: HashMap<String, usize> =
             snapshot.combos.iter().enumerate().map(|(at, combo)| (combo.name.clone(), at)).collect();
@@ -34,7 +33,7 @@ impl Book {
         let mut ready: Vec<Ready> = snapshot.combos.iter().map(|combo| spread.ready(combo)).collect();
         cut_cycles(&mut ready);
         let pool = Pool::new(spread.chats(), snapshot);
-        // An operator's combo of the same name wins.
+        // An operator's combo of the same name has precedence.
         let made = pool.channels().into_iter().chain(pool.families());
         ready.extend(made.filter(|ready| !by_name.contains_key(&ready.name)));
         for (at, one) in ready.iter().enumerate().skip(snapshot.combos.len()) {
@@ -43,7 +42,8 @@ impl Book {
         Self { ready, by_name }
     }
 
-    /// A book of one channel of `auto`, filled with the best of what `admits` lets through; `None` where no channel has this name.
+    /// Compiles a book with a single channel of `auto`, filled with the best candidates that `admits` accepts. Returns
+    /// `None` if no channel has this name.
     pub fn of_channel(
         name: &str,
         snapshot: &Snapshot,
@@ -57,7 +57,7 @@ impl Book {
         Some(Self { by_name: HashMap::from([(ready.name.clone(), 0)]), ready: vec![ready] })
     }
 
-    /// The combo that a model's name means: its own name, `combo/<name>`, or an `auto` channel.
+    /// Returns the combo for a model name: its own name, `combo/<name>`, or an `auto` channel.
     pub fn find(&self, model: &str) -> Option<usize> {
         self.by_name.get(model).or_else(|| self.by_name.get(model.strip_prefix(PREFIX)?)).copied()
     }
@@ -97,7 +97,7 @@ impl Spread<'_> {
                 }
             }
             candidates.truncate(MAX_CANDIDATES);
-            // A step's weight is the step's: its connections share it.
+            // The connections of a step share the step's weight.
             let spread = candidates.len().saturating_sub(from).max(1) as f32;
             for candidate in candidates.iter_mut().skip(from) {
                 candidate.known.weight = step.weight as f32 / spread;
@@ -123,7 +123,7 @@ impl Spread<'_> {
         }
     }
 
-    /// A name is itself; a pattern is every listed model that it matches.
+    /// Expands a pattern to every listed model that matches. A plain name expands to itself.
     fn names(&self, model: &str) -> Vec<Arc<str>> {
         if !model.contains('*') {
             return vec![Arc::from(model)];
@@ -170,14 +170,14 @@ impl Spread<'_> {
     }
 }
 
-/// Whether a model answers chats: by its type, or where nobody said it by its name. Control gives a model its type from what an operator,
-/// the catalogue, its provider's list or its name says, in this order.
+/// Returns whether a model is a chat model, by its type, or by its name if the type is unknown. The control plane takes
+/// the type from the operator, the catalogue, the provider's list or the name, in this order.
 fn answers_chats(model: &Model) -> bool {
     model.mode == "chat" || model.mode.is_empty() && auto::is_chat_model(&model.id)
 }
 
-/// Control refuses cycles; should a document have one all the same, the reference that closes it leads nowhere. So does one
-/// that lies too deep.
+/// Removes references that close a cycle or exceed the maximum depth. The control plane rejects cycles, so this only
+/// guards against an invalid document.
 fn cut_cycles(ready: &mut [Ready]) {
     fn visit(at: usize, ready: &mut [Ready], path: &mut Vec<usize>, done: &mut [bool]) {
         path.push(at);

@@ -23,7 +23,7 @@ impl Look for Desk {
     }
 }
 
-/// Three providers (the first with two connections) with a model `m` each, and these combos.
+/// Builds a book from three providers with one model `m` each and these combos. The first provider has two connections.
 fn book(combos: &str) -> Book {
     let connection = |id: &str, provider: &str, dialect: &str| {
         format!(
@@ -134,7 +134,7 @@ fn auto_is_there_without_being_made() {
     assert!(book.find("auto/nothing").is_none());
 }
 
-/// A provider with these models, each with a price of input and output.
+/// Builds a book with one provider of these models. Each has one price for input and output.
 fn priced(models: &[(String, u64)]) -> Book {
     let listed: Vec<String> = models.iter().map(|(id, _)| format!(r#"{{"id":"{id}","provider":"a"}}"#)).collect();
     let prices: Vec<String> =
@@ -163,7 +163,7 @@ fn every_family_has_a_channel_of_its_own_models() {
 
 #[test]
 fn a_model_without_a_price_is_neither_the_cheapest_nor_the_dearest() {
-    // US dollars for a million tokens: 0.15, 1 and 15.
+    // US dollars per million tokens: 0.15, 1 and 15.
     let prices = [150_000, 1_000_000, 15_000_000];
     let mut models: Vec<(String, u64)> =
         prices.iter().enumerate().map(|(at, price)| (format!("a/m{at}"), *price)).collect();
@@ -191,7 +191,7 @@ fn a_caller_may_want_other_weights_than_the_channels() {
     assert_eq!(book.get(at).expect("ready").candidates.len(), auto::MAX_CANDIDATES);
     let first = |pack| {
         let ask = Demand { pack, ..Demand::default() };
-        // One in twenty explores, so that the first of most is what counts.
+        // One request in twenty explores, so the most frequent first choice counts.
         let mut desk = Desk::of(&book);
         let firsts = (0..9).filter_map(|_| expand(&book, at, &ask, &mut desk).picks[0].of(&book));
         let mut names: Vec<String> = firsts.map(|one| one.name.to_string()).collect();
@@ -326,7 +326,7 @@ fn a_protected_conversation_stays_with_its_target_whatever_else_orders_them() {
     assert_ne!(first(&free, &ask), last, "what is nested is not held where nobody asks for it");
 }
 
-/// Takes a caller who may use what the function says.
+/// A caller that may use only what the function accepts.
 struct Narrow<F>(Desk, F);
 
 impl<F: Fn(&Candidate) -> bool> Look for Narrow<F> {

@@ -1,54 +1,54 @@
-//! A combo as the operator wrote it: a name, a strategy, steps, and what the strategy is told beyond them.
+//! A combo as the operator configured it: name, strategy, steps and strategy parameters.
 
 use serde::Deserialize;
 
-/// How a combo decides.
+/// How a combo orders its targets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// List order.
     #[default]
     Priority,
-    /// List order, but one that has as many requests open as it takes well, or next to no quota, waits behind those with room.
+    /// List order, but targets at their concurrency cap or nearly without quota come after the others.
     FillFirst,
-    /// By chance, in proportion to the weights; with all weights zero each is as likely.
+    /// At random, in proportion to the weights. If all weights are zero, all targets are equally likely.
     Weighted,
     /// Each in turn.
     RoundRobin,
-    /// The less loaded of two that chance picked.
+    /// Two random choices, the less loaded one first.
     P2c,
-    /// By chance, each as likely.
+    /// At random, all equally likely.
     Random,
-    /// By chance, but each once before any comes again.
+    /// At random without repetition until every target had a turn.
     StrictRandom,
-    /// Fewest requests open, then fewest sent.
+    /// Fewest requests in flight, then fewest sent.
     LeastUsed,
-    /// The least that this request would cost, input and output.
+    /// The lowest estimated cost of this request, input and output.
     CostOptimized,
     /// The largest context window.
     ContextOptimized,
-    /// Requests with the same beginning go to the same target, so that the provider's prompt cache is hit.
+    /// Requests with the same beginning go to the same target, to hit the provider's prompt cache.
     CacheOptimized,
-    /// The most left of the tightest quota window.
+    /// The most quota left in the tightest window.
     Headroom,
-    /// Quota that is lost soon is used first: what remains and how soon it is reset.
+    /// Quota that expires soon is used first, scored by the remaining quota and the time to the reset.
     ResetAware,
-    /// The soonest reset of the chosen windows.
+    /// The earliest reset among the selected windows.
     ResetWindow,
-    /// The last that served, then list order.
+    /// The target that served last, then list order.
     Lkgp,
-    /// List order, and a session stays where it was until that one's quota runs out.
+    /// List order. A session stays on its target until that target's quota runs out.
     ContextRelay,
-    /// All are asked and one judges.
+    /// All targets answer and a judge merges the answers.
     Fusion,
-    /// Each works on what the one before it said.
+    /// Each step works on the output of the step before it.
     Pipeline,
     /// By score.
     Auto,
 }
 
 impl Strategy {
-    /// Every strategy, as it is spelled.
+    /// Every strategy with its name.
     pub const ALL: &'static [(Strategy, &'static str)] = &[
         (Self::Priority, "priority"),
         (Self::FillFirst, "fill-first"),
@@ -83,16 +83,17 @@ pub struct Step {
     pub what: What,
     #[serde(default)]
     pub weight: u32,
-    /// `pipeline`: what this step is told to do with what it gets.
+    /// `pipeline`: the instructions for this step.
     #[serde(default)]
     pub prompt: Option<String>,
 }
 
-/// What a step stands for.
+/// The target of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum What {
-    /// A model with its prefix, or a pattern of such names with `*`; over one connection, or over every one that serves it.
+    /// A model with its prefix, or a pattern of such names with `*`, over one connection or over every connection that
+    /// serves it.
     Model {
         model: String,
         #[serde(default)]
@@ -102,7 +103,7 @@ pub enum What {
     ComboRef { combo: String },
 }
 
-/// A quota window by name.
+/// The name of a quota window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowName {
@@ -111,32 +112,33 @@ pub enum WindowName {
     Monthly,
 }
 
-/// The parameters of a strategy. Each reads those that concern it.
+/// The parameters of the strategies. Each strategy reads only its own.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Params {
-    /// `weighted`, `round-robin`: a winner stays for this many requests.
+    /// `weighted`, `round-robin`: the number of consecutive requests that a selected target gets.
     pub sticky_limit: u32,
-    /// Requests at once on one target. `fill-first`: it goes on to the next from then on; absent, only quota counts.
-    /// `round-robin`: a further one waits as the combo's queue says; absent, any number.
+    /// The most concurrent requests on one target. `fill-first` prefers the next target above it; absent, only quota
+    /// counts. `round-robin` queues further requests by the combo's queue settings; absent means unlimited.
     pub concurrency_per_model: Option<u32>,
-    /// `reset-window`: whose reset counts.
+    /// `reset-window`: the windows whose resets are compared.
     pub windows: Vec<WindowName>,
-    /// `context-relay`: the share of quota after which a session moves on.
+    /// `context-relay`: the used share of quota at which a session moves to another target.
     pub handoff_threshold: f32,
-    /// `context-relay`: who writes the hand-over note; absent, the session's next target.
+    /// `context-relay`: the model that writes the hand-over note. Absent: the session's next target.
     pub handoff_model: Option<String>,
-    /// `context-relay`: the note is about so many messages.
+    /// `context-relay`: the number of messages that the note summarizes.
     pub max_messages_for_summary: usize,
-    /// `auto`: which pack of weights.
+    /// `auto`: the weight pack.
     pub pack: super::pack::Pack,
-    /// `fusion`: who merges; absent, the first step.
+    /// `fusion`: the model that merges the answers. Absent: the model of the first step.
     pub judge_model: Option<String>,
-    /// `fusion`: as many answers are waited for before the stragglers' grace begins.
+    /// `fusion`: the number of answers after which the grace period for the others starts.
     pub min_panel: u32,
     pub straggler_grace_ms: u64,
     pub panel_timeout_ms: u64,
-    /// Every strategy but those that ask in stages: a target that takes long is joined by the next, and the first to answer wins.
+    /// Any strategy except `fusion` and `pipeline`: if a target is slow, the next one is called as well and the first
+    /// response is used.
     pub hedging: bool,
     pub hedge_delay_ms: u64,
 }
@@ -161,7 +163,7 @@ impl Default for Params {
     }
 }
 
-/// A combo as the operator wrote it: a name, a strategy, steps, and what the strategy is told beyond them.
+/// A combo as the operator configured it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Combo {
     pub id: String,
@@ -171,7 +173,7 @@ pub struct Combo {
     pub steps: Vec<Step>,
     #[serde(default)]
     pub params: Params,
-    /// The outbound proxy of its calls: an id, or `direct`.
+    /// The outbound proxy of the combo's calls: an id, or `direct`.
     #[serde(default)]
     pub proxy: Option<String>,
     #[serde(default)]

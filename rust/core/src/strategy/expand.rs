@@ -1,4 +1,5 @@
-//! From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
+//! Expands a combo to the targets of one request: collects the facts, orders the candidates by strategy and expands
+//! nested combos.
 
 use super::book::Book;
 use super::combo::Strategy;
@@ -11,38 +12,38 @@ use super::rules::{Obstacle, Rules};
 use super::MAX_DEPTH;
 use smallvec::SmallVec;
 
-/// More targets than this are not tried for one request.
+/// The most targets of one request.
 pub const MAX_TARGETS: usize = 32;
-/// For one request so many combos are put in their places, and for each so many candidates are looked at: combos that are nested in
-/// many others are met through each of them, and this bounds what that may cost.
+/// The most combos that are expanded for one request; `MAX_LOOKS` limits the candidates of each. A combo nested in many
+/// others is expanded once for each of them, so these limits bound the cost.
 const MAX_PLACES: usize = 64;
 const MAX_LOOKS: usize = 1_024;
 
-/// The rest of a candidate that is closed by a rule, which no time ends.
+/// The `rest_ms` of a candidate that a rule excludes, which no time ends.
 const BARRED: u64 = u64::MAX - 1;
 
-/// The caller's knowledge that a decision needs.
+/// The caller's data for a decision.
 pub trait Look {
-    /// `candidate.known` with what is hot. Never asked of a nested combo.
+    /// Adds the live data to `candidate.known`. Not called for nested combos.
     fn facts(&mut self, candidate: &Candidate) -> Facts;
-    /// Whether the caller may not use some candidates, so that [`Look::admits`] is asked of each.
+    /// Returns whether the caller may be denied candidates. Only then is [`Look::admits`] called.
     fn is_restricted(&self) -> bool {
         false
     }
-    /// Whether the caller may use a candidate of this combo. Never asked of a nested combo.
+    /// Returns whether the caller may use a candidate of this combo. Not called for nested combos.
     fn admits(&self, _: &Ready, _: &Candidate) -> bool {
         true
     }
-    /// Runs `work` alone with the memory of the combo at this place of the book.
+    /// Runs `work` with exclusive access to the state of the combo at this index.
     fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T;
 }
 
-/// One target: a candidate of a combo, by their places.
+/// One target: the indices of a combo and of its candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
     pub combo: usize,
     pub candidate: usize,
-    /// The step of the outermost combo that it comes from.
+    /// The step of the outermost combo that the target comes from.
     pub step: usize,
 }
 
@@ -55,17 +56,17 @@ impl Pick {
 /// The targets of a combo for one request.
 #[derive(Debug, Clone, Default)]
 pub struct Targets {
-    /// First to last; connections only, each once.
+    /// The targets in the order to try them. Only connections, each once.
     pub picks: SmallVec<[Pick; 32]>,
-    /// Targets that may not be tried now.
+    /// Targets that are in cooldown or out of quota.
     pub closed: SmallVec<[Pick; 8]>,
-    /// Targets that the rules of a combo on the way leave out.
+    /// Targets that the rules of a combo on the path exclude.
     pub barred: SmallVec<[(Pick, Obstacle); 4]>,
-    /// Targets that the caller may not use. They take no place from those that it may.
+    /// Targets that the caller may not use. They do not count against the limits of the allowed targets.
     pub denied: SmallVec<[Pick; 4]>,
 }
 
-/// From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
+/// Expands a combo to the targets of one request. See the module's description.
 pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> Targets {
     let mut walk = Walk {
         combo,
@@ -92,14 +93,14 @@ struct Walk<'a, L> {
     look: &'a mut L,
     targets: Targets,
     seen: SmallVec<[u64; 32]>,
-    /// The combos that are being put in their places, the outermost first: the rules of each hold.
+    /// The combos being expanded, outermost first. The rules of all of them apply.
     path: SmallVec<[usize; 4]>,
-    /// Where among the picks the target is that served the conversation's last turn, if it is able, has room and the
-    /// conversation fits into its window.
+    /// The index in the picks of the target that served the conversation's last turn. Set only if that target is able,
+    /// has capacity and has a large enough context window.
     last_place: Option<usize>,
     places_left: usize,
     looks_left: usize,
-    /// Of the outermost combo, where the walk is.
+    /// The current step of the outermost combo.
     step: usize,
 }
 
@@ -115,7 +116,7 @@ impl<L: Look> Walk<'_, L> {
         self.path.pop();
     }
 
-    /// Closes the candidates that the caller may not use, or that the rules of a combo on the way leave out.
+    /// Closes candidates that the caller may not use or that the rules of a combo on the path exclude.
     fn bar(&mut self, at: usize, ready: &Ready, facts: &mut [Facts]) {
         let rules: SmallVec<[&Rules; 4]> = self
             .path
@@ -172,7 +173,7 @@ impl<L: Look> Walk<'_, L> {
             match ready.candidates[candidate].to {
                 To::Combo(nested) => self.place(nested, depth + 1),
                 To::Connection { .. } => {
-                    // The steps of a pipeline may use one target twice.
+                    // The steps of a pipeline may use the same target twice.
                     let is_chain = self.book.get(self.combo).is_some_and(|ready| ready.strategy == Strategy::Pipeline);
                     let id = facts[candidate].id ^ if is_chain { mix(self.step as u64) } else { 0 };
                     if !self.seen.contains(&id) {
@@ -190,7 +191,7 @@ impl<L: Look> Walk<'_, L> {
         }
     }
 
-    /// Puts the target of the last turn before all others, where the combo that is called protects the provider's cache.
+    /// Moves the target of the last turn to the front if the requested combo protects the provider's prompt cache.
     fn hold(&mut self) {
         let is_protected = self.book.get(self.combo).is_some_and(|ready| ready.rules.context_cache_protection);
         if let Some(at) = self.last_place.filter(|_| is_protected) {

@@ -1,19 +1,19 @@
-//! The facts of a candidate at the moment of a decision, and the demand of the request that asks for it.
+//! The facts about a candidate at the time of a decision, and the demand of the request.
 
 use super::pack::Pack;
 use smallvec::SmallVec;
 
-/// The facts of a candidate that are known before any request. Each from 0 to 1.
+/// The static parts of a candidate's score, each from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Prior {
     pub cheapness: f32,
     pub fit: f32,
-    /// An operator's own machines and preferred connections stand high.
+    /// Higher for local providers and for connections with a high priority.
     pub tier: f32,
 }
 
 impl Prior {
-    /// Where what is not known of a candidate stands.
+    /// The value for an unknown part.
     pub const UNKNOWN: f32 = 0.5;
 
     pub fn merit(self, pack: Pack) -> f32 {
@@ -21,7 +21,7 @@ impl Prior {
         weights.cost * self.cheapness + weights.fit * self.fit + weights.tier * self.tier
     }
 
-    /// The better of each part.
+    /// Returns the maximum of each part.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -32,16 +32,16 @@ impl Prior {
     }
 }
 
-/// Whether a candidate may be tried. The order is one of preference.
+/// Whether a candidate can be tried, in order of preference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     #[default]
     Able,
-    /// The candidate's rest is over and nobody has tried it since: the next request is the probe.
+    /// The cooldown has ended and no request has tried the candidate since. The next request is the probe.
     Probing,
-    /// Failed lately. Tried when nothing better is left.
+    /// Failed recently and in cooldown. Tried only after all better candidates.
     Resting,
-    /// Must not be tried: told to wait, out of quota, blocked, or switched off.
+    /// Must not be tried: rate limited by the provider, out of quota, blocked, or disabled.
     Closed,
 }
 
@@ -54,33 +54,33 @@ impl Standing {
 /// One quota window of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuotaWindow {
-    /// 0 to 1: what is left.
+    /// The share of quota left, 0 to 1.
     pub remaining: f32,
     pub resets_in_ms: u64,
 }
 
-/// The facts of a candidate at the moment of a decision. One that is not known is `None`, and
-/// each strategy says where the unknown stands.
+/// The facts about a candidate at the time of a decision. An unknown value is `None`, and each strategy defines how it
+/// ranks unknown values.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Facts {
-    /// Tells this candidate from every other, the same in every snapshot and worker.
+    /// Unique to the candidate, and equal in every snapshot and worker.
     pub id: u64,
     pub standing: Standing,
-    /// Until it is able again; 0 for one that is.
+    /// Milliseconds until the candidate is able again; 0 if it is able.
     pub rest_ms: u64,
     pub weight: f32,
-    /// The candidate's fit, price and tier, which `auto` knows beforehand.
+    /// The static fit, price and tier, for `auto`.
     pub prior: Prior,
     pub in_flight: u32,
-    /// Requests sent to it since the process started.
+    /// Requests sent to the candidate since the process started.
     pub used: u64,
-    /// As many requests at once as it takes well.
+    /// The number of concurrent requests above which the candidate counts as full.
     pub capacity: Option<u32>,
-    /// 0 to 1: what is left of the tightest of the rates that the operator set for it.
+    /// The share left of the tightest operator-configured rate limit, 0 to 1.
     pub rate_left: Option<f32>,
-    /// The candidate's own limits are reached and nobody may wait for it: a request that came now would be turned away.
+    /// The connection is at its own limits and its queue is full: a new request would be rejected.
     pub is_shut: bool,
-    /// Exponentially weighted mean.
+    /// Exponentially weighted moving average.
     pub latency_ms: Option<f32>,
     /// 0 to 1.
     pub success_rate: Option<f32>,
@@ -89,7 +89,7 @@ pub struct Facts {
     pub price_output: Option<u64>,
     /// Tokens.
     pub context_window: Option<u64>,
-    /// Whether its model reads pictures, as the catalogue tells.
+    /// Whether the model accepts images, according to the catalogue.
     pub takes_pictures: Option<bool>,
     pub session: Option<QuotaWindow>,
     pub weekly: Option<QuotaWindow>,
@@ -97,7 +97,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The part that is left of the tightest quota window; all of it where no window is known.
+    /// Returns the share left of the tightest quota window; 1 if no window is known.
     pub fn headroom(&self) -> f32 {
         [self.session, self.weekly, self.monthly]
             .into_iter()
@@ -105,17 +105,17 @@ impl Facts {
             .fold(1.0, |least, window| least.min(window.remaining))
     }
 
-    /// The part that is left of the tightest of all windows: the provider's quotas and the operator's rates.
+    /// Returns the share left of the tightest of the provider's quota windows and the operator's rate limits.
     pub fn room(&self) -> f32 {
         self.rate_left.map_or_else(|| self.headroom(), |left| left.min(self.headroom()))
     }
 
-    /// Able, and a request may come now.
+    /// Returns whether the candidate is able and accepts a request now.
     pub fn is_open(&self) -> bool {
         self.standing.is_able() && !self.is_shut
     }
 
-    /// What the request would cost here, in pico-dollars; `None` without both prices.
+    /// Returns the estimated cost of the request in pico-dollars. `None` unless both prices are known.
     pub fn cost(&self, ask: &Demand) -> Option<u128> {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         Some(part(ask.input_tokens, self.price_input?) + part(ask.output_tokens, self.price_output?))
@@ -125,8 +125,8 @@ impl Facts {
         self.capacity.is_some_and(|capacity| self.in_flight >= capacity)
     }
 
-    /// What several candidates come to as one, in the eyes of the combo that they are nested in: as able as the most able of
-    /// them, as cheap as the cheapest, and as busy as all of them together.
+    /// Combines the members of a nested combo into one candidate: as able as the most able member, as cheap as the
+    /// cheapest, and as busy as all of them together.
     pub fn together(id: u64, weight: f32, members: impl Iterator<Item = Facts>) -> Self {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         let most = |a: Option<QuotaWindow>, b: Option<QuotaWindow>| match (a, b) {
@@ -160,27 +160,27 @@ impl Facts {
     }
 }
 
-/// The demand of a request, as far as it is known before it is sent.
+/// The demand of a request, estimated before the request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
     /// Estimated.
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Requests with the same one profit from the same provider-side cache.
+    /// Requests with the same affinity share the provider's prompt cache.
     pub affinity: Option<u64>,
-    /// The candidate that served this session before.
+    /// The candidate that served the session last.
     pub last_target: Option<u64>,
     pub has_picture: bool,
-    /// `auto`: the weights that the caller wants in place of the combo's.
+    /// `auto`: the weight pack from the request, which overrides the combo's.
     pub pack: Option<Pack>,
 }
 
 impl Default for Demand {
-    /// A request of which nothing is known weighs input three times as much as output, as chats do on average.
+    /// Without any data, a request has three times as many input tokens as output tokens, the average ratio of chats.
     fn default() -> Self {
         Self { input_tokens: 3, output_tokens: 1, affinity: None, last_target: None, has_picture: false, pack: None }
     }
 }
 
-/// Places in the list of candidates, first to be tried first.
+/// Indices into the list of candidates, in the order to try them.
 pub type CandidateOrder = SmallVec<[u16; 32]>;

@@ -1,13 +1,14 @@
-//! Families of models, by their names: all that every provider tells.
+//! Groups models into families by name, the only data that every provider gives.
 
 use std::collections::BTreeMap;
 
-/// The most families that have a channel of `auto`; those with the most models come first.
+/// The most families with an `auto` channel. Families with the most models have precedence.
 const MAX_FAMILIES: usize = 48;
-/// A family's name is a word.
+/// The minimum length of a family name.
 const MIN_LETTERS: usize = 2;
 
-/// A model's own name: what follows its last `/`, without names of vendors before it (`anthropic.claude-...`, `us.meta.llama...`).
+/// Returns the last path segment of a model's name, without vendor prefixes (`anthropic.claude-...`,
+/// `us.meta.llama...`).
 fn own_name(model: &str) -> &str {
     let mut name = model.rsplit('/').next().unwrap_or(model);
     while let Some((vendor, rest)) = name.split_once('.') {
@@ -20,24 +21,24 @@ fn own_name(model: &str) -> &str {
     name
 }
 
-/// How many letters a name begins with.
+/// Returns the number of leading letters of a name.
 fn letters(name: &str) -> usize {
     name.bytes().take_while(u8::is_ascii_alphabetic).count()
 }
 
-/// Whether a model's own name begins with the family's.
+/// Returns whether a model's own name starts with the family's name.
 pub fn is_of_family(model: &str, family: &str) -> bool {
     own_name(model).get(..family.len()).is_some_and(|start| start.eq_ignore_ascii_case(family))
 }
 
-/// The family that a model's name tells: the letters that its own name begins with (`claude` of `claude-opus-4-1`).
+/// Returns a model's family, the letters that its name starts with after path and vendor (`claude` of `claude-opus-4-1`).
 pub fn family_of(model: &str) -> Option<String> {
     let name = own_name(model);
     let word = &name[..letters(name)];
     (word.len() >= MIN_LETTERS).then(|| word.to_ascii_lowercase())
 }
 
-/// The families of these models that have a channel, each with the places of its models.
+/// Returns the families that have a channel, each with the indices of its models.
 pub fn families<'a>(models: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<usize>> {
     let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, model) in models.enumerate() {
@@ -47,7 +48,7 @@ pub fn families<'a>(models: impl Iterator<Item = &'a str>) -> BTreeMap<String, V
     }
     if found.len() > MAX_FAMILIES {
         let mut largest: Vec<(String, Vec<usize>)> = found.into_iter().collect();
-        // Stable: of equal ones the first by name stay.
+        // The sort is stable: among equal sizes, the first by name are selected.
         largest.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
         largest.truncate(MAX_FAMILIES);
         found = largest.into_iter().collect();

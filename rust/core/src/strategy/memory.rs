@@ -1,26 +1,26 @@
-//! What a combo remembers from one request to the next. The caller keeps one for each combo, over snapshots, and writes back
-//! what came of a request.
+//! The state of a combo's strategy between requests. The caller stores one per combo across snapshots and reports the
+//! outcome of each request to it.
 
-/// What a combo remembers from one request to the next.
+/// The state of a combo's strategy between requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Decisions so far: whose turn it is.
+    /// The number of decisions so far, for round-robin.
     pub turn: u64,
-    /// `strict-random`: the candidates of this round that have not been dealt, by id.
+    /// `strict-random`: the ids of the candidates that have had no turn in this round.
     pub deck: Vec<u64>,
     /// The candidate that served last.
     pub last_good: Option<u64>,
-    /// A winner that stays for this many further decisions.
+    /// The candidate that stays first, and the number of decisions for which it does.
     pub stays: Option<(u64, u32)>,
 }
 
 impl Memory {
-    /// A candidate has served a request.
+    /// Records that a candidate has served a request.
     pub fn succeed(&mut self, id: u64) {
         self.last_good = Some(id);
     }
 
-    /// A candidate has failed: what stays with it stays no longer.
+    /// Records that a candidate has failed. It no longer stays first.
     pub fn fail(&mut self, id: u64) {
         if self.last_good == Some(id) {
             self.last_good = None;

@@ -1,25 +1,30 @@
-//! Which targets a combo tries, and in which order. Pure: the caller brings what it knows of each candidate ([`Facts`]), a
-//! source of chance ([`Random`]) and what the combo remembers from request to request ([`Memory`]), and gets an order.
+//! Decides which targets a combo tries and in which order. The code is pure: the caller supplies the facts about each
+//! candidate ([`Facts`]), a random source ([`Random`]) and the strategy's state ([`Memory`]).
 //!
 //! ```text
-//! snapshot: combos, models, prices --compile--> Book --expand(combo, ask, look)--> targets, first to last
-//!                                                       |  facts of each candidate, hot
+//! snapshot: combos, models, prices --compile--> Book --expand(combo, ask, look)--> ordered targets
+//!                                                       |  live facts of each candidate
 //!                                                       |  order by the combo's strategy
-//!                                                       |  a nested combo stands as one candidate and is
-//!                                                       v  put in its place by its own strategy
+//!                                                       |  a nested combo is ordered as one candidate,
+//!                                                       v  then expanded by its own strategy
 //! ```
 //!
-//! The same rules hold for every strategy: it orders the candidates that are able and have room; those without room come behind
-//! them, then those that rest, the soonest to be able first; those that are closed are left out. A distribution is promised over
-//! those that are able and have room.
+//! Every strategy follows the same rules. It orders the candidates that are able and have capacity. Candidates without
+//! capacity follow, then candidates in cooldown, by the time left. Closed candidates are excluded. The distribution
+//! that a strategy promises applies to candidates that are able and have capacity.
 //!
-//! `combo` (a combo as the snapshot has it), `ready` (the same with its candidates), `book` (all of them compiled), `facts` (what is known of a candidate and
-//! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores), `pool` (what its channels are filled with) and `family` (those of one family),
-//! `memory` and `random`; `rules` (what the operator asks of a combo beyond its strategy); `accounts` (the connections of one
-//! provider, for calls that name no combo).
+//! The modules:
+//!
+//! - `combo` is a combo as the snapshot has it, `ready` the compiled combo with its candidates, and `book` all of them.
+//! - `facts` describes candidates and requests; `expand` determines a request's targets.
+//! - `order` has the strategies, and `auto` with `pack` the one that scores.
+//! - `pool` fills the channels of `auto`, and `family` defines the channels of model families.
+//! - `memory` and `random` are the state and the random source.
+//! - `rules` has the operator's other rules for a combo.
+//! - `accounts` orders the connections of one provider for calls without a combo.
 
 mod accounts;
-// Functions on a name: `auto::is_auto`, `auto::is_chat_model`.
+// Called by module path: `auto::is_auto`, `auto::is_chat_model`.
 pub mod auto;
 mod book;
 mod combo;
@@ -50,10 +55,10 @@ pub use rules::{pattern_fault, Obstacle, QueueRule, Rules, Shadow, ToolFilter, V
 #[cfg(test)]
 mod tests;
 
-/// Nested combos deeper than this are not followed.
+/// The maximum nesting depth of combos. Deeper references are ignored.
 pub const MAX_DEPTH: usize = 10;
 
-/// 64 bits of a text's identity: FNV-1a, then mixed so that near names lie far apart. Not for secrets.
+/// Returns a 64-bit hash of the parts: FNV-1a, then mixed so that similar names differ widely. Not for secrets.
 pub fn identity(parts: &[&str]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

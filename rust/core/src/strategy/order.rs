@@ -1,4 +1,4 @@
-//! The strategies: from facts to an order.
+//! The strategies: each orders candidates by their facts.
 
 use super::combo::{Params, Strategy, WindowName};
 use super::facts::{CandidateOrder, Demand, Facts, QuotaWindow};
@@ -7,22 +7,24 @@ use super::random::{mix, Random};
 use super::{auto, random};
 use std::cmp::Reverse;
 
-/// What a session's window is worth against the week's, and what is left of each against how soon it is new.
+/// The weight of the session window; the weekly window has the rest. The next two constants are the weights of the
+/// remaining quota in each window; the time to the reset has the rest.
 const SESSION_SHARE: f32 = 0.35;
 const SESSION_REMAINING: f32 = 0.45;
 const WEEKLY_REMAINING: f32 = 0.25;
 const SESSION_MS: f32 = 5.0 * 3_600_000.0;
 const WEEK_MS: f32 = 7.0 * 24.0 * 3_600_000.0;
-/// Scores, and resets, that are this near to each other are as good.
+/// Scores, or reset times, that differ by no more than this count as equal.
 const SCORE_BAND: f32 = 0.05;
 const RESET_BAND_MS: u64 = 60_000;
-/// With less than this left a target is kept for when nothing else is.
+/// A target with no more than this share of quota left is ranked last.
 const NEXT_TO_NOTHING: f32 = 0.10;
-/// `fill-first` goes on to the next target here.
+/// `fill-first` prefers the next target at this share.
 const FILLED: f32 = 0.02;
 
-/// Orders the candidates. Every one that is not closed is in the result once; see [`super`] for what holds for all.
-// Many parameters: an order follows from these alone, so that tests can say each.
+/// Orders the candidates. The result contains every candidate that is not closed exactly once. [`super`] describes the
+/// common rules.
+// The result depends only on these parameters, so that tests can set each of them.
 pub fn order(
     strategy: Strategy,
     params: &Params,
@@ -31,14 +33,14 @@ pub fn order(
     memory: &mut Memory,
     random: &mut Random,
 ) -> CandidateOrder {
-    // The stages of a panel and of a chain stand where the operator put them.
+    // The steps of `fusion` and `pipeline` keep their configured order.
     let is_staged = matches!(strategy, Strategy::Fusion | Strategy::Pipeline);
     let mut able: CandidateOrder = places(facts, |one| one.is_open() || (is_staged && one.standing.is_able()));
     let turn = memory.turn;
     memory.turn = turn.wrapping_add(1);
     Arrangement { params, facts, ask, memory, random, turn }.arrange(strategy, &mut able);
     if strategy != Strategy::ContextRelay {
-        // A session stays with its target while that one is able; moving it would cost the provider's cache.
+        // A session stays on its target while that is able, because a move would lose the provider's prompt cache.
         move_to_front(&mut able, facts, ask.last_target);
     }
     if !is_staged {
@@ -50,14 +52,14 @@ pub fn order(
     able
 }
 
-/// A strategy's input: parameters, facts of the candidates, demand, memory and chance.
+/// The inputs of a strategy.
 struct Arrangement<'a> {
     params: &'a Params,
     facts: &'a [Facts],
     ask: &'a Demand,
     memory: &'a mut Memory,
     random: &'a mut Random,
-    /// Calls that were ordered before, of this list.
+    /// The number of previous decisions of this combo.
     turn: u64,
 }
 
@@ -66,7 +68,7 @@ impl<'a> Arrangement<'a> {
         &self.facts[usize::from(place)]
     }
 
-    /// Arranges those that are able, best first.
+    /// Sorts the able candidates, best first.
     fn arrange(&mut self, strategy: Strategy, able: &mut CandidateOrder) {
         match strategy {
             Strategy::Priority | Strategy::Fusion | Strategy::Pipeline => {}
@@ -81,7 +83,7 @@ impl<'a> Arrangement<'a> {
             }
             Strategy::RoundRobin => {
                 if !stay(self.memory, self.facts, able) {
-                    // What stays takes no turn: the count goes on where the winners change.
+                    // Requests that stay on a target do not advance the rotation.
                     let changes = self.turn / u64::from(self.params.sticky_limit.max(1));
                     rotate(able, changes);
                     begin_stay(self.memory, self.params, self.facts, able);
@@ -111,7 +113,7 @@ impl<'a> Arrangement<'a> {
         }
     }
 
-    /// The best scores take turns.
+    /// The candidates with the best scores take turns.
     fn by_reset_score(&self, able: &mut CandidateOrder) {
         let score = |place: u16| reset_score(self.of(place));
         able.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
@@ -119,7 +121,7 @@ impl<'a> Arrangement<'a> {
         rotate_band(able, self.turn, |place| best - score(place) <= SCORE_BAND);
     }
 
-    /// Those whose windows are new soonest take turns.
+    /// The candidates with the earliest resets take turns.
     fn by_soonest_reset(&self, able: &mut CandidateOrder) {
         let reset = |place: u16| soonest_reset_ms(self.of(place), &self.params.windows);
         able.sort_by_key(|&place| reset(place));
@@ -129,7 +131,7 @@ impl<'a> Arrangement<'a> {
         });
     }
 
-    /// Those that are spent come last; the session's own target first, unless it is spent.
+    /// Puts spent candidates last. The session's target comes first unless it is spent.
     fn by_what_is_left(&self, able: &mut CandidateOrder) {
         let is_spent = |place: u16| 1.0 - self.of(place).headroom() >= self.params.handoff_threshold;
         able.sort_by_key(|&place| is_spent(place));
@@ -145,7 +147,7 @@ fn places(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> CandidateOrder {
     facts.iter().enumerate().filter(|(_, one)| wanted(one)).map(|(place, _)| place as u16).collect()
 }
 
-/// Brings one candidate to the front; the others keep their order.
+/// Moves one candidate to the front. The others keep their order.
 pub(super) fn move_to_front(able: &mut CandidateOrder, facts: &[Facts], id: Option<u64>) {
     let Some(id) = id else { return };
     if let Some(at) = able.iter().position(|&place| facts[usize::from(place)].id == id) {
@@ -160,7 +162,7 @@ fn rotate(able: &mut CandidateOrder, turn: u64) {
     }
 }
 
-/// Those at the front that are as good as each other take turns.
+/// Rotates the equally good candidates at the front.
 fn rotate_band(able: &mut CandidateOrder, turn: u64, is_as_good: impl Fn(u16) -> bool) {
     let band = able.iter().take_while(|&&place| is_as_good(place)).count();
     if band > 1 {
@@ -168,7 +170,7 @@ fn rotate_band(able: &mut CandidateOrder, turn: u64, is_as_good: impl Fn(u16) ->
     }
 }
 
-/// Whether an earlier winner stays in front.
+/// Puts an earlier winner first again. Returns whether one did stay.
 fn stay(memory: &mut Memory, facts: &[Facts], able: &mut CandidateOrder) -> bool {
     let Some((id, left)) = memory.stays.take() else { return false };
     let is_there = able.iter().any(|&place| facts[usize::from(place)].id == id);
@@ -188,7 +190,7 @@ fn begin_stay(memory: &mut Memory, params: &Params, facts: &[Facts], able: &Cand
     }
 }
 
-/// One by chance and weight, the others by weight.
+/// Draws the first candidate at random by weight. The others follow by descending weight.
 fn weigh(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
     let weight = |place: u16| f64::from(facts[usize::from(place)].weight.max(0.0));
     let total: f64 = able.iter().map(|&place| weight(place)).sum();
@@ -211,8 +213,8 @@ fn weigh(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
     }
 }
 
-/// Two by chance; the less loaded of them first, the other behind it, then list order. One that has as many requests open as it
-/// takes is drawn only where all have.
+/// Draws two candidates at random and puts the less loaded one first. The other follows, then the rest in list order. A
+/// candidate at capacity is drawn only if all are.
 fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
     able.sort_by_key(|&place| facts[usize::from(place)].is_full());
     let free = able.iter().filter(|&&place| !facts[usize::from(place)].is_full()).count();
@@ -227,7 +229,7 @@ fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) 
     }
     let (one, other) = (able[a], able[b]);
     let (x, y) = (&facts[usize::from(one)], &facts[usize::from(other)]);
-    // An unknown latency is taken for the other's: then open requests and successes alone decide.
+    // An unknown latency is replaced by the other's, so that only requests in flight and success rates decide.
     let x_ms = x.latency_ms.or(y.latency_ms).unwrap_or(1.0);
     let y_ms = y.latency_ms.or(x.latency_ms).unwrap_or(1.0);
     let (first, second) = if load(y, y_ms) < load(x, x_ms) { (other, one) } else { (one, other) };
@@ -236,15 +238,15 @@ fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) 
     able.insert(0, first);
 }
 
-/// How long a request may be expected to take here: each open one adds its time, each failure a second try. Less room counts as
-/// more load, so that limits are approached together.
+/// Estimates the relative time of a request: each request in flight adds one latency, and a low success rate adds
+/// retries. Less room left counts as more load, so that all candidates approach their limits together.
 fn load(facts: &Facts, latency_ms: f32) -> f32 {
     let probing = if facts.standing == super::Standing::Probing { 2.0 } else { 1.0 };
     let success = facts.success_rate.unwrap_or(1.0).max(0.01);
     latency_ms.max(0.01) * (facts.in_flight as f32 + 1.0) / success * probing / facts.room().max(0.01)
 }
 
-/// Deals from a shuffled deck. One that was away when the deck was made is dealt in the next round.
+/// Draws from a shuffled deck. A candidate that was absent when the deck was shuffled is drawn in the next round.
 fn deal(facts: &[Facts], able: &mut CandidateOrder, memory: &mut Memory, random: &mut Random) {
     let mut dealt = None;
     for _round in 0..2 {
@@ -264,7 +266,7 @@ fn deal(facts: &[Facts], able: &mut CandidateOrder, memory: &mut Memory, random:
     move_to_front(able, facts, dealt);
 }
 
-/// Quota that would be lost soon scores high; a target with next to nothing left scores below all others.
+/// Scores quota that expires soon high. A target with almost no quota left scores below all others.
 fn reset_score(facts: &Facts) -> f32 {
     let part = |window: Option<QuotaWindow>, length_ms: f32, remaining_share: f32| {
         window.map_or(0.5, |window| {

@@ -1,4 +1,4 @@
-//! The packs of weights that the strategy `auto` scores candidates with.
+//! The weight packs of the strategy `auto`.
 
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ impl Pack {
         Self::ReliabilityFirst,
     ];
 
-    /// The pack that a mode means, by its short name or the pack's own.
+    /// Returns the pack for a mode: a short name or the pack's name.
     pub fn of_mode(mode: &str) -> Option<Self> {
         Some(match mode {
             "balanced" => Self::Balanced,
@@ -50,7 +50,7 @@ impl Pack {
         })
     }
 
-    /// The pack's own name.
+    /// Returns the pack's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Balanced => "balanced",

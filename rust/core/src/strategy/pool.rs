@@ -1,7 +1,7 @@
-//! The pool of `auto`: every chat model over every connection of its provider, and the channels filled out of it.
+//! The pool of `auto`: every chat model over every connection of its provider, and the channels filled from it.
 //!
-//! A pool has tens of thousands of candidates, there are dozens of channels, and all of them are filled at every publication: what
-//! two channels have in common is worked out once, and only what a channel keeps is copied.
+//! A pool has tens of thousands of candidates and dozens of channels, and every publication fills all of them. Work
+//! that channels share is done once, and only the selected candidates are copied.
 
 use super::auto::{self, Channel, Task};
 use super::combo::{Params, Strategy};
@@ -13,10 +13,10 @@ use crate::snapshot::Snapshot;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// How dear the cheapest is that costs anything, where what is free is 0 and the dearest 1.
+/// The relative price of the cheapest model that is not free. Free is 0 and the most expensive is 1.
 const CHEAPEST: f32 = 0.1;
 
-/// What the channels choose from.
+/// The candidates for all channels.
 #[derive(Debug)]
 pub struct Pool {
     candidates: Vec<Candidate>,
@@ -30,7 +30,7 @@ impl Pool {
         Self { candidates, tiers }
     }
 
-    /// Every channel, except those of families.
+    /// Fills every channel except those of families.
     pub fn channels(&self) -> Vec<Ready> {
         let ratings = self.rate(0..self.candidates.len());
         let mut fields: Vec<(Option<Task>, bool, Field)> = Vec::new();
@@ -49,7 +49,7 @@ impl Pool {
         channels
     }
 
-    /// One channel by its name, a family's too; `None` for any other name.
+    /// Fills one channel by name, including those of families. Returns `None` for any other name.
     pub fn channel(&self, name: &str) -> Option<Ready> {
         if let Some(channel) = auto::CHANNELS.iter().find(|channel| channel.name == name) {
             let ratings = self.rate(0..self.candidates.len());
@@ -61,7 +61,7 @@ impl Pool {
         Some(self.family(name, places.collect()))
     }
 
-    /// The candidates that a channel is for.
+    /// Returns the candidates that fit a channel.
     fn field(&self, ratings: &[Rating], channel: &Channel) -> Field {
         let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
         let takes = |one: &Candidate| !channel.is_free || is_free(one);
@@ -73,7 +73,7 @@ impl Pool {
         Field::new(ratings.iter().enumerate().filter_map(prior).collect())
     }
 
-    /// `auto/<family>` of every family, except those whose name is a channel's.
+    /// Fills `auto/<family>` for every family whose name is not a channel's.
     pub fn families(&self) -> Vec<Ready> {
         let families = family::families(self.candidates.iter().map(|one| &*one.name));
         let named = families.into_iter().map(|(family, places)| (format!("auto/{family}"), places));
@@ -87,7 +87,7 @@ impl Pool {
         self.fill(name, &auto::OF_FAMILY, &Field::new(priors.collect()))
     }
 
-    /// In comparison with each other.
+    /// Rates these candidates relative to each other.
     fn rate(&self, places: impl Iterator<Item = usize> + Clone) -> Vec<Rating> {
         let prices = places.clone().map(|place| self.candidates.get(place).and_then(price));
         let tiers = places.map(|place| self.tiers.get(place).copied().unwrap_or_default());
@@ -116,11 +116,11 @@ impl Pool {
     }
 }
 
-/// Candidates that are for the same task, by their places in the pool, with what they deserve beforehand.
+/// Candidates for the same task, by index in the pool, with their static scores.
 #[derive(Debug)]
 struct Field {
     members: Vec<(usize, Prior)>,
-    /// Those that every channel keeps: the best few by each pack. Empty where there is room for all.
+    /// Marks the best few of each pack, which every channel contains. Empty if all candidates fit.
     is_kept: Vec<bool>,
 }
 
@@ -139,7 +139,8 @@ impl Field {
         Self { members, is_kept }
     }
 
-    /// As many as a channel has: the best few by each pack, and beside them the best by its own. In the order of its own.
+    /// Returns the candidates of a channel: the best few of each pack and the best of the channel's own pack, sorted by
+    /// the own pack.
     fn best(&self, own: Pack) -> Vec<(usize, Prior)> {
         let mut best = first(&self.members, own, auto::MAX_CANDIDATES);
         if !self.is_kept.is_empty() {
@@ -153,7 +154,7 @@ impl Field {
     }
 }
 
-/// The first by the pack, at most so many, in order.
+/// Returns the best `most` candidates by the pack, sorted.
 fn first(members: &[(usize, Prior)], pack: Pack, most: usize) -> Vec<usize> {
     let merits: Vec<f32> = members.iter().map(|(_, prior)| prior.merit(pack)).collect();
     let best_first = |a: &usize, b: &usize| merits[*b].total_cmp(&merits[*a]).then(a.cmp(b));
@@ -166,15 +167,15 @@ fn first(members: &[(usize, Prior)], pack: Pack, most: usize) -> Vec<usize> {
     places
 }
 
-/// Equal ones as they came.
+/// Compares by score. Equal candidates keep their order.
 fn by_merit(members: &[(usize, Prior)], pack: Pack, a: usize, b: usize) -> Ordering {
     members[b].1.merit(pack).total_cmp(&members[a].1.merit(pack)).then(a.cmp(&b))
 }
 
-/// What a candidate deserves beforehand, whatever the task.
+/// The static rating of a candidate for any task.
 #[derive(Debug, Clone, Copy)]
 pub struct Rating {
-    /// From nothing to the dearest of those it is compared with.
+    /// The relative price, from 0 for free to 1 for the most expensive candidate in the comparison.
     dearness: Option<f32>,
     tier: f32,
 }
@@ -183,14 +184,14 @@ impl Rating {
     pub fn prior(&self, is_fit: bool) -> Prior {
         Prior {
             cheapness: self.dearness.map_or(Prior::UNKNOWN, |dearness| 1.0 - dearness),
-            // A model's price is the best guess at what it can do that every provider gives.
+            // The price is the best indicator of a model's ability that every provider gives.
             fit: if is_fit { 0.5 + 0.5 * self.dearness.unwrap_or(Prior::UNKNOWN) } else { 0.0 },
             tier: self.tier,
         }
     }
 }
 
-/// What each deserves in comparison with the others.
+/// Rates the candidates relative to each other.
 pub fn rate(candidates: &[Candidate], snapshot: &Snapshot) -> Vec<Rating> {
     let tiers = Tiers::new(snapshot);
     let dearness = dearness(candidates.iter().map(price)).into_iter();
@@ -201,9 +202,10 @@ fn price(one: &Candidate) -> Option<f32> {
     Some((one.known.price_input? * 3 + one.known.price_output? * 2) as f32 / 5.0)
 }
 
-/// From nothing to the dearest of all. The unknown stands in the middle of what costs something.
+/// Computes relative prices, from 0 for free to 1 for the most expensive. An unknown price stays `None`, which the rating
+/// counts as `Prior::UNKNOWN`, near the middle of the paid models.
 fn dearness(prices: impl Iterator<Item = Option<f32>>) -> Vec<Option<f32>> {
-    // Prices span five powers of ten: their logarithm compares them. It is 0 of what is free.
+    // Prices span five powers of ten, so their logarithms are compared. The logarithm of a free model is 0.
     let logs: Vec<Option<f32>> = prices.map(|price| price.map(|price| (1.0 + price).ln())).collect();
     let dear = logs.iter().flatten().filter(|log| **log > 0.0);
     let (cheapest, dearest) =
@@ -216,7 +218,7 @@ fn dearness(prices: impl Iterator<Item = Option<f32>>) -> Vec<Option<f32>> {
     logs.into_iter().map(|log| log.map(dearness)).collect()
 }
 
-/// How much an operator likes each connection, at its place in the snapshot.
+/// The operator's preference for each connection, by index in the snapshot.
 struct Tiers(Vec<f32>);
 
 impl Tiers {

@@ -1,4 +1,4 @@
-//! Tests of the pool: each channel has what the plain rule gives it.
+//! Tests the pool: each channel has the candidates that the plain rule selects.
 
 use super::*;
 use crate::snapshot::Connection;
@@ -17,7 +17,7 @@ fn snapshot() -> Snapshot {
     Snapshot::parse(json.as_bytes()).expect("a snapshot")
 }
 
-/// Candidates of all kinds of prices, `count` of them.
+/// Builds `count` candidates with a wide range of prices.
 fn candidates(count: usize, snapshot: &Snapshot) -> Vec<Candidate> {
     let candidate = |at: usize| {
         let index = at * 7 % 3;
@@ -45,7 +45,8 @@ fn candidates(count: usize, snapshot: &Snapshot) -> Vec<Candidate> {
     (0..count).map(candidate).collect()
 }
 
-/// All of them put in order, and those left out that are neither among the best few of a pack nor among the best of the channel's own.
+/// Sorts all candidates and removes those that are neither among the best few of a pack nor among the best of the
+/// channel's own pack.
 fn plainly(pool: &[Candidate], channel: &Channel, snapshot: &Snapshot) -> Vec<(String, Prior)> {
     let is_free = |one: &&Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
     let members: Vec<Candidate> = pool.iter().filter(|one| !channel.is_free || is_free(one)).cloned().collect();

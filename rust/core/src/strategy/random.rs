@@ -1,6 +1,6 @@
-//! A small seeded source of chance (`SplitMix64`). Fair enough to spread load, and the same seed gives the same order again.
+//! A small seeded random source (`SplitMix64`). It is fair enough to spread load, and reproducible from its seed.
 
-/// A small seeded source of chance (`SplitMix64`).
+/// A small seeded random source (`SplitMix64`).
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
@@ -16,18 +16,18 @@ impl Random {
         mix(self.state)
     }
 
-    /// A number below `bound`, each as likely; 0 for a bound of 0.
+    /// Returns a number below `bound`, all equally likely; 0 for a bound of 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        // The bias of a multiplication by 2^-64 is far below what any sample of requests could show.
+        // The bias of a multiplication by 2^-64 is far too small to be measurable.
         ((u128::from(self.draw()) * bound as u128) >> 64) as usize
     }
 
-    /// A number from 0 to below 1.
+    /// Returns a number from 0 up to, but not including, 1.
     pub fn unit(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Every order as likely.
+    /// Shuffles the items; every order is equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end + 1));
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// Spreads every bit of a number over all of them.
+/// Mixes the bits of a number, so that each affects all others.
 pub fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

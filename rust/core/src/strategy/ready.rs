@@ -1,4 +1,4 @@
-//! A combo made ready for decisions, and its candidates.
+//! A compiled combo and its candidates.
 
 use super::combo::{Params, Step, Strategy};
 use super::facts::Facts;
@@ -6,44 +6,44 @@ use super::rules::{Rules, ToolFilter};
 use crate::snapshot::Connection;
 use std::sync::Arc;
 
-/// The target that a candidate stands for.
+/// The target of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum To {
-    /// A model, as its provider knows it, over one connection of the snapshot.
+    /// A model by its name at the provider, over one connection of the snapshot.
     Connection { index: usize, model: Arc<str> },
-    /// Another combo, by its place in the book.
+    /// Another combo, by index in the book.
     Combo(usize),
 }
 
-/// One thing that a combo may try.
+/// One possible target of a combo.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub to: To,
-    /// Which step of the combo it comes from.
+    /// The step of the combo that the candidate comes from.
     pub step: usize,
-    /// The model with its prefix, as prices and keys know it; a nested combo's name.
+    /// The model with its prefix, as used in prices and keys, or the name of a nested combo.
     pub name: Arc<str>,
-    /// The connection that serves it, with every prefix of its provider; none of a nested combo.
+    /// The connection that serves the model, with every prefix of its provider. `None` for a nested combo.
     pub connection: Option<Arc<Connection>>,
-    /// The facts that do not change while the snapshot is in use.
+    /// The facts that are constant within a snapshot.
     pub known: Facts,
 }
 
-/// A combo, ready for decisions.
+/// A compiled combo.
 #[derive(Debug, Clone)]
 pub struct Ready {
-    /// Stays the same over snapshots.
+    /// Stable across snapshots.
     pub id: String,
     pub name: String,
     pub strategy: Strategy,
     pub params: Params,
     pub rules: Arc<Rules>,
-    /// Of the rules: which tools are sent, by name.
+    /// Selects the tools that are sent, from the combo's rules.
     pub tools: Option<ToolFilter>,
     pub steps: Vec<Step>,
     pub candidates: Vec<Candidate>,
     pub is_auto: bool,
-    /// `auto`: the channel had more candidates than it has room for, so a key with fewer models needs a list of its own
+    /// `auto`: the channel had more candidates than fit. A key with restricted models needs a list filled for it
     /// ([`super::Book::of_channel`]).
     pub is_cut: bool,
 }

@@ -1,5 +1,5 @@
-//! The operator's rules of a combo beyond its steps and its strategy: who may serve it, what a request becomes on its way, how long it
-//! may take, what counts as an answer, and who is asked beside.
+//! A combo's rules besides its steps and strategy: which targets are allowed, how the request is changed, timeouts and
+//! retries, which responses are valid, and which models are called in addition for comparison.
 
 use super::facts::{CandidateOrder, Demand, Facts};
 use super::family::is_of_family;
@@ -8,39 +8,40 @@ use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Rules of one combo. Each that is not set changes nothing.
+/// The rules of one combo. A rule that is not set has no effect.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Rules {
-    /// Said before the caller's own instructions.
+    /// Added before the caller's instructions.
     pub system_message: Option<String>,
-    /// Only tools whose names it matches are sent.
+    /// Only tools whose names match are sent.
     pub tool_filter_regex: Option<String>,
-    /// Providers by prefix; empty allows all.
+    /// Allowed providers by prefix. Empty allows all.
     pub allowed_providers: Vec<String>,
-    /// Beginnings of models' names; empty allows all.
+    /// Allowed prefixes of model names. Empty allows all.
     pub allowed_model_families: Vec<String>,
-    /// Tokens of the longest request that is taken.
+    /// The maximum length of a request in tokens.
     pub context_length: Option<u64>,
-    /// A conversation stays with the target that served its last turn, whose provider may have it in its prompt cache, for as long as
-    /// that one is able: whatever the strategy, nested combos and wishes for large windows say. It is known without a session, too.
+    /// Keeps a conversation on the target that served its last turn while that target is able, because the provider may
+    /// have the conversation in its prompt cache. Takes precedence over the strategy, nested combos and
+    /// `prefers_large`. Works without a session id.
     pub context_cache_protection: bool,
     pub context: ContextRule,
-    /// How long one target has: for a whole answer, or for the head of a stream.
+    /// The timeout of one target, in milliseconds: for the whole response, or for the response headers of a stream.
     pub target_timeout_ms: Option<u64>,
-    /// How long a target of a provider has, by prefix; goes before the one for all.
+    /// The timeout of a provider's targets by prefix, which overrides `target_timeout_ms`.
     pub provider_timeouts_ms: HashMap<String, u64>,
-    /// How long all targets have together, from the request's arrival.
+    /// The timeout of all targets together, from the arrival of the request.
     pub combo_timeout_ms: Option<u64>,
-    /// As often one target is asked again after a failure that may pass, before the next one is.
+    /// How often a target is retried after a transient failure before the next target is tried.
     pub max_retries: u32,
     pub retry_delay_ms: u64,
-    /// As often all targets are tried again when none has answered.
+    /// How often all targets are tried again after all have failed.
     pub max_set_retries: u32,
     pub set_retry_delay_ms: u64,
-    /// Targets that all wait for their providers are waited for until a request is this old; 0: not at all.
+    /// If all targets are in cooldown, the request waits for one until the request is this old. 0 disables waiting.
     pub cooldown_wait_ms: u64,
-    /// Requests that may wait for a connection that is at its limits; absent, as the connection says.
+    /// The most requests that wait for a connection at its limits. Absent: the connection's setting applies.
     pub queue_depth: Option<u32>,
     pub queue_timeout_ms: Option<u64>,
     pub validation: Option<Validation>,
@@ -73,34 +74,34 @@ impl Default for Rules {
     }
 }
 
-/// The context windows that a combo's targets must have.
+/// The context windows that a combo requires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ContextRule {
     pub min_window: u64,
-    /// Larger windows come first.
+    /// Targets with larger windows come first.
     pub prefers_large: bool,
-    /// Targets with too small or unknown windows are left out, rather than tried last.
+    /// Excludes targets with a too small or unknown window instead of trying them last.
     pub is_strict: bool,
 }
 
-/// What an answer must be like.
+/// The conditions that a response must meet.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Validation {
-    /// Streams are held back until they are known to be so; else they pass unjudged.
+    /// Buffers streams until they are known to be valid. Otherwise streams are not validated.
     pub holds_streams: bool,
     pub forbidden_substrings: Vec<String>,
     pub required_substrings: Vec<String>,
-    /// Characters.
+    /// In characters.
     pub min_content_length: usize,
     pub predicates: Vec<Predicate>,
 }
 
-/// A condition on the JSON that an answer's text is.
+/// A condition on the response text, parsed as JSON.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Predicate {
-    /// Members and places with dots between them: `items.0.name`.
+    /// Member names and indices separated by dots: `items.0.name`.
     pub path: String,
     pub condition: Condition,
     #[serde(default)]
@@ -116,43 +117,43 @@ pub enum Condition {
     NotEquals,
 }
 
-/// Models that are asked beside the combo's own, for comparison alone.
+/// Models that are called in addition to the combo's targets, only for comparison.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Shadow {
     /// Models with their prefixes.
     pub targets: Vec<String>,
     /// The share of requests that are shadowed, 0 to 1.
     pub sample_rate: f64,
-    /// Shadows of one request.
+    /// The most shadow calls for one request.
     pub max_targets: usize,
     pub timeout_ms: u64,
 }
 
-/// What a combo says of waiting for connections that are at their limits, in place of what they say themselves.
+/// A combo's settings for waiting at a connection's limits. They override the connection's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueRule {
-    /// Requests that may wait.
+    /// The most requests that wait.
     pub depth: Option<u32>,
     pub timeout_ms: Option<u64>,
 }
 
-/// Why a combo's rules leave a target out.
+/// Why a combo's rules exclude a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
     Provider,
     Family,
-    /// The model's window, if it is known, and the tokens that are needed.
+    /// The model's context window, if known, and the tokens that are needed.
     Window(Option<u64>, u64),
-    /// `auto` sends no picture to a model that reads none.
+    /// The request has an image, and `auto` skips models that do not accept images.
     Picture,
 }
 
-/// Which tools are sent, by name.
+/// Selects the tools that are sent, by name.
 #[derive(Debug, Clone)]
 pub struct ToolFilter(Option<Regex>);
 
 impl ToolFilter {
-    /// Control has judged the pattern; where it is none all the same, no tool is sent.
+    /// Compiles the pattern. The control plane has validated it; if it is invalid anyway, no tool is sent.
     pub fn new(pattern: &str) -> Self {
         Self(compile(pattern).ok())
     }
@@ -162,13 +163,13 @@ impl ToolFilter {
     }
 }
 
-/// Why a pattern of tools' names is none; `None` for one that is.
+/// Returns why a tool name pattern is invalid; `None` if it is valid.
 pub fn pattern_fault(pattern: &str) -> Option<String> {
     compile(pattern).err().map(|fault| fault.to_string().lines().last().unwrap_or_default().to_owned())
 }
 
-/// The most that a compiled pattern of tools' names may take. The default of the library is 10 MiB, and each relay and control
-/// compile every combo's.
+/// The maximum size of a compiled tool name pattern. The library's default is 10 MiB, and every relay and control
+/// process compiles the patterns of all combos.
 const TOOL_PATTERN_MAX_BYTES: usize = 512 * 1024;
 
 fn compile(pattern: &str) -> Result<Regex, regex::Error> {
@@ -176,7 +177,7 @@ fn compile(pattern: &str) -> Result<Regex, regex::Error> {
 }
 
 impl Rules {
-    /// Whether they may leave any target out.
+    /// Returns whether the rules can exclude a target.
     pub fn bar_any(&self) -> bool {
         !self.allowed_providers.is_empty() || !self.allowed_model_families.is_empty() || self.context.is_strict
     }
@@ -185,13 +186,13 @@ impl Rules {
         QueueRule { depth: self.queue_depth, timeout_ms: self.queue_timeout_ms }
     }
 
-    /// How long a target with these prefixes has.
+    /// Returns the timeout of a target whose provider has these prefixes.
     pub fn timeout_ms_of(&self, prefixes: &[String]) -> Option<u64> {
         let own = prefixes.iter().find_map(|prefix| self.provider_timeouts_ms.get(prefix));
         own.copied().or(self.target_timeout_ms)
     }
 
-    /// Why a target is left out. `prefixes` are all names of its provider.
+    /// Returns why a target is excluded. `prefixes` are all prefixes of its provider.
     pub fn obstacle(&self, prefixes: &[String], model: &str, facts: &Facts, ask: &Demand) -> Option<Obstacle> {
         let is_named = |prefix: &String| self.allowed_providers.iter().any(|allowed| allowed == prefix);
         if !self.allowed_providers.is_empty() && !prefixes.iter().any(is_named) {
@@ -228,7 +229,7 @@ impl ContextRule {
         self.min_window > 0 || self.prefers_large || self.is_strict
     }
 
-    /// Puts larger windows first where that is wanted, and those that are too small last. Equal ones keep their order.
+    /// Puts larger windows first if preferred, and too small windows last. Equal targets keep their order.
     pub fn arrange(&self, facts: &[Facts], ask: &Demand, placed: &mut CandidateOrder) {
         if self.prefers_large {
             placed.sort_by_key(|&place| {
@@ -245,7 +246,7 @@ impl ContextRule {
         self.min_window.max(ask.input_tokens)
     }
 
-    /// Whether a window is too small for the request, or, under strict rules, not known.
+    /// Returns whether a window is too small for the request, or unknown while `is_strict` is set.
     pub fn is_too_small(&self, facts: &Facts, ask: &Demand) -> bool {
         match facts.context_window {
             Some(window) => self.is_set() && window < self.needed(ask),
@@ -255,12 +256,12 @@ impl ContextRule {
 }
 
 impl Validation {
-    /// Whether a text that begins like this is as it must be, whatever follows.
+    /// Returns whether any text with this beginning is valid.
     pub fn is_met_by_beginning(&self, text: &str) -> bool {
         self.forbidden_substrings.is_empty() && self.predicates.is_empty() && self.fault(text).is_none()
     }
 
-    /// The rule that an answer with this text breaks, in words.
+    /// Describes the rule that this text violates, if any.
     pub fn fault(&self, text: &str) -> Option<String> {
         if text.chars().take(self.min_content_length).count() < self.min_content_length {
             return Some(format!("has less than {} characters", self.min_content_length));

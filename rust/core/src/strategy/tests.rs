@@ -1,4 +1,4 @@
-//! What each strategy promises, shown over many decisions.
+//! Tests the distribution or order that each strategy promises, over many decisions.
 
 use super::combo::WindowName;
 use super::facts::Prior;
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 const DRAWS: usize = 20_000;
 
-/// `n` able candidates that differ in their id alone.
+/// Builds `n` able candidates that differ only in their id.
 fn plain(n: usize) -> Vec<Facts> {
     (0..n).map(|at| Facts { id: at as u64 + 1, ..Facts::default() }).collect()
 }
@@ -36,7 +36,7 @@ impl Desk {
         order.into_iter().map(usize::from).collect()
     }
 
-    /// How often each comes first.
+    /// Counts how often each candidate comes first.
     fn firsts(&mut self, strategy: Strategy, facts: &[Facts], draws: usize) -> Vec<usize> {
         let mut counts = vec![0; facts.len()];
         for _ in 0..draws {
@@ -46,7 +46,7 @@ impl Desk {
     }
 }
 
-/// Within five standard deviations of a binomial distribution.
+/// Checks the count within five standard deviations of a binomial distribution.
 fn assert_share(count: usize, draws: usize, share: f64) {
     let expected = draws as f64 * share;
     let deviation = (draws as f64 * share * (1.0 - share)).sqrt();
@@ -282,7 +282,7 @@ fn without_weights_and_by_chance_each_is_as_likely() {
             assert_share(count, DRAWS, 0.2);
         }
     }
-    // Every order, not only every first.
+    // Checks every order, not only every first candidate.
     let mut orders: HashMap<Vec<usize>, usize> = HashMap::new();
     let mut desk = Desk::new(13);
     for _ in 0..DRAWS {
