@@ -1,16 +1,18 @@
-//! What of a request a model accepts: reasoning levels, samplers, marks of the prompt cache. Every writer uses this.
+//! Adapts a request to what a model accepts: reasoning levels, samplers, prompt cache marks. Every writer uses this
+//! module.
 
 use fairlead_core::{Level, ModelFacts, Samplers};
 
 use crate::left_out::LeftOut;
 use crate::model::{Choice, Content, Effort, Member, Part, Request};
 
-/// Whether the request forces the call of a tool.
+/// Returns whether the request forces a tool call.
 pub(crate) fn forces_tool(request: &Request<'_>) -> bool {
     matches!(request.choice, Some(Choice::Any | Choice::One(_))) && !request.tools.is_empty()
 }
 
-/// The accepted level for an effort: the nearest one that is not less, else the greatest. `efforts` is in order.
+/// Returns the accepted level for an effort: the lowest level that is at least the effort, else the highest. `efforts`
+/// is sorted.
 pub(crate) fn level(efforts: &[Level], effort: Effort) -> Option<Level> {
     let wanted = match effort {
         Effort::Off => return efforts.contains(&Level::None).then_some(Level::None),
@@ -24,7 +26,7 @@ pub(crate) fn level(efforts: &[Level], effort: Effort) -> Option<Level> {
     levels.clone().find(|level| *level >= wanted).or_else(|| levels.next_back())
 }
 
-/// The samplers that are sent.
+/// The samplers to send.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sampling<'a> {
     pub(crate) temperature: Option<&'a str>,
@@ -32,7 +34,7 @@ pub(crate) struct Sampling<'a> {
     pub(crate) top_k: Option<&'a str>,
 }
 
-/// Leaves out the samplers that the model does not accept.
+/// Drops the samplers that the model does not accept.
 pub(crate) fn sampling<'a>(
     request: &Request<'a>,
     facts: &ModelFacts,
@@ -70,8 +72,8 @@ fn one_sampler(requested: Sampling<'_>, is_thinking: bool) -> Sampling<'_> {
     }
 }
 
-/// Removes marks of the prompt cache above the number that is accepted. The first and the last ones stay: the first ends the tools or the
-/// instructions, the last ones end the newest turns.
+/// Removes prompt cache marks beyond the accepted number. The first and the last marks are retained: the first one ends
+/// the tools or the instructions, and the last ones end the newest turns.
 pub(crate) fn limit_cache_marks(request: &mut Request<'_>, most: usize, left_out: &mut LeftOut) {
     let mut marks = Vec::new();
     for tool in &mut request.tools {

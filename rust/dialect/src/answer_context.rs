@@ -1,23 +1,23 @@
-//! What an answer in another form says that its provider does not know.
+//! The gateway's input to a translated response.
 
 use bytes::Bytes;
 
 use crate::tool_names::ToolNames;
 
-/// The parts of an answer that its provider does not know.
+/// The parts of a response that the provider does not supply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerContext {
-    /// The time, for a form that tells one.
+    /// The creation time, for dialects that include one.
     pub created_s: u64,
-    /// The caller asked for the usage chunk of the chat form.
+    /// The caller requested the usage chunk of a chat stream.
     pub asks_usage: bool,
-    /// A Gemini caller reads its stream as one JSON list.
+    /// A Gemini caller reads the stream as a JSON array.
     pub is_list: bool,
-    /// The response is handed out beside the stream, for whoever keeps it.
+    /// The complete response is also returned beside the stream, so that it can be stored.
     pub keeps: bool,
-    /// Letters and digits that nobody can guess: the id of a response, and of an answer without one.
+    /// Unguessable letters and digits for the id of a response, or of an answer without an id.
     pub id: String,
-    /// The members of the request that its response repeats, from [`crate::translate::echo`].
+    /// The request members that the response repeats, from [`crate::translate::echo`].
     pub echo: Bytes,
     /// Tools that were sent under other names.
     pub tool_names: ToolNames,

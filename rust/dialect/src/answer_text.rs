@@ -1,4 +1,5 @@
-//! The text of a streamed answer as its provider tells it, for those who judge an answer before anybody hears of it.
+//! Extracts the text of a streamed answer in the provider's dialect, to validate an answer before it is sent to the
+//! caller.
 
 use bytes::Bytes;
 use fairlead_core::Dialect;
@@ -7,10 +8,10 @@ use serde_json::Value;
 use crate::lenient;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
 
-/// A longer event is not read.
+/// The maximum size of an event. Longer events are not read.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
-/// The text of an answer so far, of its first choice.
+/// The text received so far of the answer's first choice.
 #[derive(Debug)]
 pub struct AnswerText {
     form: Dialect,
@@ -20,7 +21,7 @@ pub struct AnswerText {
 }
 
 impl AnswerText {
-    /// Of a provider that speaks this.
+    /// Creates a reader for a stream in the provider's dialect.
     pub fn new(form: Dialect) -> Self {
         let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
         Self { form, framer: Framer::new(limits), text: String::new(), calls_tools: false }
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The text of these events, cut into pieces of a few bytes, and whether a tool is called.
+    /// Splits the events into chunks of a few bytes. Returns the text, and whether a tool is called.
     fn read_events(form: Dialect, events: &[Value]) -> (String, bool) {
         let events: Vec<String> = events.iter().map(|event| format!("event: e\ndata: {event}\n\n")).collect();
         let stream = events.concat();

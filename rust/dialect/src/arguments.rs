@@ -1,4 +1,5 @@
-//! The arguments of a call in an answer. The model wrote them: they may be no object, or end where its limit of output was.
+//! The arguments of tool calls in an answer. The model generates them, so they can be invalid JSON or be truncated by
+//! the output limit.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use crate::model::{wrong, Answer, Call, Content, Stop};
 use crate::step::Malformed;
 use crate::text::Text;
 
-/// The arguments that a form of an answer can hold.
+/// The arguments that a dialect can represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ArgumentsShape {
     /// Any text.
@@ -19,8 +20,8 @@ pub(crate) enum ArgumentsShape {
     Object,
 }
 
-/// Makes the arguments of all calls such as the form can hold. A call that the limit of output cut is left out where it
-/// cannot be told: nobody could run it. Any other is a fault.
+/// Makes the arguments of all calls representable in the dialect. A call that the output limit truncated is dropped if
+/// it cannot be represented, because it cannot be executed. Any other invalid call is an error.
 pub(crate) fn fit(answer: &mut Answer<'_>, shape: ArgumentsShape) -> Result<(), Error> {
     let (mut outcome, stop) = (Ok(()), answer.stop);
     answer.parts.retain_mut(|part| {
@@ -41,10 +42,10 @@ pub(crate) fn fit(answer: &mut Answer<'_>, shape: ArgumentsShape) -> Result<(), 
     outcome
 }
 
-/// A call of a stream, collected for a form that tells it whole, with an object.
+/// Buffers a streamed call for a dialect that needs the complete call with an object.
 #[derive(Debug, Default)]
 pub(crate) struct CallBuffer {
-    /// Id, name and arguments of the call that is under way.
+    /// The id, name and arguments of the incomplete call.
     open: Option<(Text<'static>, Text<'static>, String)>,
 }
 
@@ -59,7 +60,8 @@ impl CallBuffer {
         }
     }
 
-    /// The call, if it is one already. One that is not waits for the end, which says whether it was cut.
+    /// Takes the call if it is complete. Otherwise the caller waits for the stop reason, which says whether the call
+    /// was truncated.
     pub(crate) fn take_whole(&mut self) -> Option<Call<'static>> {
         let (_, _, arguments) = self.open.as_mut()?;
         if arguments.trim().is_empty() || is_null(arguments) {
@@ -70,7 +72,7 @@ impl CallBuffer {
         Some(Call { id, name, arguments: Cow::Owned(arguments) })
     }
 
-    /// The call, which is over, for something comes after it.
+    /// Takes a call that must be complete because more events follow.
     pub(crate) fn take(&mut self) -> Result<Option<Call<'static>>, Malformed> {
         let call = self.take_whole();
         if self.open.is_some() {
@@ -79,7 +81,7 @@ impl CallBuffer {
         Ok(call)
     }
 
-    /// The last call of an answer; none where the limit of output cut it.
+    /// Takes the last call of an answer. Returns `None` if the output limit truncated it.
     pub(crate) fn take_last(&mut self, stop: Stop) -> Result<Option<Call<'static>>, Malformed> {
         let call = self.take_whole();
         if stop == Stop::Length {
@@ -89,7 +91,7 @@ impl CallBuffer {
     }
 }
 
-/// As some models write that a tool has no arguments.
+/// Some models write `null` for a tool without arguments.
 fn is_null(arguments: &str) -> bool {
     arguments.trim() == "null"
 }

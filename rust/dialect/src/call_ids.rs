@@ -1,28 +1,28 @@
-//! Ids for calls of tools, in dialects where a call may go without one and its result names the tool alone.
+//! Assigns ids to tool calls in dialects where a call can lack an id and its result refers to the tool's name.
 
 use std::collections::VecDeque;
 
 use crate::text::Text;
 
-/// Calls without an id get one, and the results that follow theirs: by the name, in order.
+/// Assigns ids to calls without one, and the same ids to their results, matched by name in order.
 #[derive(Debug, Default)]
 pub(crate) struct CallIds {
-    /// Before the number of a made id.
+    /// The prefix of generated ids.
     prefix: String,
     made: usize,
-    /// Name and id of calls that have no result yet.
+    /// The names and ids of calls without a result so far.
     open: VecDeque<(String, Text<'static>)>,
 }
 
 impl CallIds {
-    /// `of` is what tells this answer from others.
+    /// `of` distinguishes the ids of this answer from those of others.
     pub(crate) fn of(of: &str) -> Self {
         let plain: String = of.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '_').take(40).collect();
         let prefix = if plain.is_empty() { "call_".to_owned() } else { format!("call_{plain}_") };
         Self { prefix, ..Self::default() }
     }
 
-    /// The id of a call, made where it has none.
+    /// Returns the id of a call. Generates one if the call has none.
     pub(crate) fn of_call<'a>(&mut self, id: Option<Text<'a>>, name: &Text<'a>) -> Text<'a> {
         let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| {
             self.made += 1;
@@ -33,7 +33,7 @@ impl CallIds {
         id
     }
 
-    /// The id of the call that a result is of, by its id or by its tool's name.
+    /// Returns the id of the call that a result belongs to, by the result's id or its tool's name.
     pub(crate) fn of_result<'a>(&mut self, id: Option<Text<'a>>, name: &Text<'a>) -> Option<Text<'a>> {
         let name = name.decode();
         let is_it = |(called, known): &(String, Text<'static>)| match &id {
@@ -44,7 +44,7 @@ impl CallIds {
         id.or(known)
     }
 
-    /// The id of the first call that has no result yet, for a result that does not say whose it is.
+    /// Returns the id of the first call without a result, for a result that does not identify its call.
     pub(crate) fn of_next<'a>(&mut self) -> Option<Text<'a>> {
         self.open.pop_front().map(|(_, id)| id)
     }

@@ -1,4 +1,5 @@
-//! What of a conversation is carried to another dialect: earlier answers, reasoning, names of tools, and tools that no other provider has.
+//! Tests the parts of a conversation that are translated: earlier answers, reasoning, tool names, and tools that only
+//! one provider has.
 
 use bytes::Bytes;
 use fairlead_core::{Dialect, ModelFacts};

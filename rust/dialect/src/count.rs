@@ -1,4 +1,4 @@
-//! How many tokens a request has, about: for a provider that has no endpoint to ask.
+//! Estimates the tokens of a request for providers without a counting endpoint.
 
 use fairlead_core::{Dialect, Error};
 
@@ -6,18 +6,18 @@ use crate::model::{Content, Part, Request};
 use crate::text::Text;
 use crate::translate::read_request;
 
-/// What tokenisers make of text in most languages and of code, on average.
+/// The average of common tokenizers for text in most languages and for code.
 const BYTES_PER_TOKEN: usize = 4;
-/// Roles and separators around a message.
+/// Roles and separators of a message.
 const TOKENS_PER_TURN: usize = 4;
-/// An image of common size.
+/// An image of average size.
 const TOKENS_PER_IMAGE: usize = 1_500;
-/// A page of a document; how many it has cannot be seen from outside, so its bytes count too.
+/// The text of a document. The number of pages is unknown, so the size is used.
 const BYTES_PER_DOCUMENT_TOKEN: usize = 40;
-/// Speech at 16 KB a second has about 32 tokens in it; base64 adds a third.
+/// Speech at 16 KB per second has about 32 tokens per second. Base64 adds a third to the size.
 const BYTES_PER_AUDIO_TOKEN: usize = 680;
 
-/// About how many tokens the request has. Reads no member but those that a model is shown.
+/// Estimates the tokens of a request. Only members that the model receives are counted.
 pub fn estimate_tokens(form: Dialect, body: &[u8]) -> Result<u64, Error> {
     Ok(tokens(&read_request(form, body, false)?) as u64)
 }
@@ -59,7 +59,7 @@ fn text(text: &Text<'_>) -> usize {
     counted_bytes(text.decode().len())
 }
 
-/// About how many tokens a text of so many bytes has.
+/// Estimates the tokens of a text of this many bytes.
 pub fn counted_bytes(length: usize) -> usize {
     length.div_ceil(BYTES_PER_TOKEN)
 }

@@ -1,5 +1,5 @@
-//! What every target of a combo came to, told in the error that ends a stream: the provider's own, which passed as it came, or
-//! the gateway's.
+//! Adds the result of every target of a combo to the error that ends a stream. The error can be the provider's, passed
+//! through unchanged, or the gateway's.
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind};
@@ -7,11 +7,11 @@ use fairlead_core::json::{self, Kind};
 use crate::openai::error::is_error;
 use crate::Pieces;
 
-/// Braces of the end of a list that are tried as the beginning of its last element.
+/// The most braces, from the end of the list, that are tried as the start of its last element.
 const MAX_BRACES: usize = 64;
 
-/// Puts `diagnostics`, an object as JSON, into the error at the end of what a caller is told last. What ends without an error, or
-/// with one that has diagnostics, stays as it is. `is_list`: the stream is one JSON list; else it is made of events.
+/// Adds `diagnostics`, a JSON object, to the error in the last bytes of a stream. Bytes that do not end with an error,
+/// or whose error has diagnostics already, are unchanged. `is_list`: the stream is a JSON array instead of events.
 pub fn add_diagnostics(last: Pieces, is_list: bool, diagnostics: &str) -> Pieces {
     let whole = last.concat();
     let object = if is_list { last_element(&whole) } else { last_event(&whole) };
@@ -21,7 +21,7 @@ pub fn add_diagnostics(last: Pieces, is_list: bool, diagnostics: &str) -> Pieces
     Pieces::from_iter([Bytes::from([before, member.as_bytes(), after].concat())])
 }
 
-/// Where the object of the last event begins that has one.
+/// Returns the offset of the JSON object in the last event that has one.
 fn last_event(events: &[u8]) -> Option<usize> {
     let mut end = events.len();
     for line in events.rsplit(|&byte| byte == b'\n') {
@@ -37,7 +37,8 @@ fn last_event(events: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where the last element of a list begins, if it is an object. Of an object within another, what follows it is left over.
+/// Returns the offset of the list's last element if that is an object. A nested object is not accepted, because bytes
+/// would remain after it.
 fn last_element(list: &[u8]) -> Option<usize> {
     let closed = list.trim_ascii_end().strip_suffix(b"]")?.trim_ascii_end();
     let braces = closed.iter().enumerate().rev().filter(|(_, byte)| **byte == b'{').take(MAX_BRACES);
@@ -45,7 +46,7 @@ fn last_element(list: &[u8]) -> Option<usize> {
     braces.map(|(at, _)| at).find(|&at| is_whole(at))
 }
 
-/// Whether the object that begins at `brace` and goes to the end of its line, or of its list, is an error without diagnostics.
+/// Returns whether the object from `brace` to the end of its line or list is an error without diagnostics.
 fn is_open_error(stream: &[u8], brace: usize) -> bool {
     let rest = stream.get(brace..).unwrap_or_default();
     let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();

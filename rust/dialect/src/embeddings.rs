@@ -1,7 +1,7 @@
-//! Embeddings between OpenAI's words and Google's: the request for a provider, and its answer for the caller.
+//! Translates embeddings between the OpenAI and Google dialects: the provider's request and the caller's response.
 //!
-//! OpenAI has one call for one input and for many; Google has `embedContent` for one and `batchEmbedContents` for many. What
-//! is kept, left out and refused is in docs/explanation/dialects.md.
+//! OpenAI has one call for any number of inputs. Google has `embedContent` for one input and `batchEmbedContents` for
+//! many. docs/explanation/dialects.md lists what is translated, dropped and rejected.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
@@ -17,23 +17,23 @@ use crate::provider_members::{self, Purpose};
 use crate::text::{Text, Writer};
 use crate::Pieces;
 
-/// As in every dialect: a count above this is none.
+/// A larger count is treated as invalid, as in every dialect.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 
-/// The form of an embeddings call, of its caller or of its provider.
+/// The kind of an embeddings call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddingCall {
     OpenAi,
     /// Google's call for one input.
     One,
-    /// Google's call for many.
+    /// Google's call for many inputs.
     Many,
 }
 
-/// Of an ordinary text, about: Google does not always tell what it counted.
+/// The average of ordinary text, used because Google does not always report usage.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A request, whoever wrote it.
+/// A request in a common form.
 struct EmbeddingRequest<'a> {
     inputs: Vec<Vec<Text<'a>>>,
     is_list: bool,
@@ -41,14 +41,14 @@ struct EmbeddingRequest<'a> {
     wants_base64: bool,
 }
 
-/// The body for a provider, and the call that it goes to.
+/// The provider's request body and the call that it is for.
 #[derive(Debug)]
 pub struct ProviderRequest {
     pub form: EmbeddingCall,
     pub body: Pieces,
 }
 
-/// A provider's answer, for the caller.
+/// A provider's response, translated for the caller.
 #[derive(Debug)]
 pub struct EmbeddingAnswer {
     pub body: Bytes,
@@ -56,7 +56,7 @@ pub struct EmbeddingAnswer {
     pub units: Units,
 }
 
-/// Reads what the gateway decides by of a request of Google's, whose address names the model.
+/// Reads the routing data of a Google request. The URL names the model.
 pub fn read_gemini(body: &[u8], tail: &str) -> Result<ChatRequest, Error> {
     let model = tail.strip_prefix("models/").unwrap_or(tail);
     check_model(model)?;
@@ -68,7 +68,7 @@ pub fn read_gemini(body: &[u8], tail: &str) -> Result<ChatRequest, Error> {
     crate::openai::named::of_form(model, false, 1)
 }
 
-/// The request for a provider that knows the model as `model`; `to_google` says whose words it speaks.
+/// Writes the request for a provider that calls the model `model`. `to_google` selects the provider's dialect.
 pub fn letter(
     caller: EmbeddingCall,
     to_google: bool,
@@ -90,7 +90,7 @@ fn members(body: &[u8]) -> Result<Members<'_>, Error> {
     serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))
 }
 
-/// Google wants the model's name in each request of a batch again.
+/// Replaces the model name. Google repeats the name in each request of a batch.
 fn renamed(body: &[u8], model: &str) -> Result<Pieces, Error> {
     fn object(out: &mut Writer, members: &Members<'_>, model: &str) -> Result<(), Error> {
         out.open(b'{');
@@ -127,7 +127,7 @@ fn read_openai(body: &[u8]) -> Result<EmbeddingRequest<'_>, Error> {
     for (name, value) in members(body)?.0 {
         let raw = value.get();
         match &*name {
-            // Who asks is not told on.
+            // The user id is not forwarded.
             "model" | "user" => {}
             _ if raw == "null" => {}
             "input" if raw.starts_with('"') => request.inputs.push(vec![typed(value, "input")?]),
@@ -205,7 +205,7 @@ fn one_of_google<'a>(members: &Members<'a>, path: &str, request: &mut EmbeddingR
     for (name, value) in &members.0 {
         let place = format!("{path}{name}");
         match &**name {
-            // What the numbers are for is a hint that others have no word for.
+            // The intended use is a hint that OpenAI's dialect cannot express.
             "model" | "taskType" | "task_type" | "title" => {}
             _ if value.get() == "null" => {}
             "content" => {
@@ -279,8 +279,8 @@ fn to_openai(request: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
     ProviderRequest { form: EmbeddingCall::OpenAi, body }
 }
 
-/// A provider's answer to a letter of this form, as the caller reads it. `request_body` is the caller's own body. `None`: it is no
-/// such answer.
+/// Translates a provider's response for the caller. `provider` is the kind of call that was sent, and `request_body` is
+/// the caller's body. Returns `None` if the body is not a response to that call.
 pub fn answer(
     caller: EmbeddingCall,
     provider: EmbeddingCall,

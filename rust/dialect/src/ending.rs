@@ -1,8 +1,8 @@
-//! Why a model stopped, in the words of chat completions and of Gemini: one table for each.
+//! The finish reasons of chat completions and of Gemini, in one table each.
 //!
-//! A reason is a stop, or a fault: the provider broke the answer off and says so with a status of success. An answer that ended with a
-//! fault must not be returned as complete. An unknown reason is no fault; whether its answer says anything is judged in
-//! `substance`.
+//! A reason is a stop or a fault. A fault means that the provider aborted the answer but reports it with a success
+//! status. Such an answer must not be returned as complete. An unknown reason is not a fault; `substance` decides
+//! whether its answer has content.
 
 use fairlead_core::Dialect;
 use memchr::memmem;
@@ -10,16 +10,16 @@ use memchr::memmem;
 use crate::model::Stop;
 use crate::openai::error::UpstreamError;
 
-/// What a reason means.
+/// The meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Stop(Stop),
-    /// The provider broke the answer off.
+    /// The provider aborted the answer.
     Fault,
     Unknown,
 }
 
-/// A reason of a chat completion; makers write more than OpenAI does.
+/// Maps a finish reason of a chat completion. Vendors use more values than OpenAI does.
 pub(crate) fn of_chat(reason: &str) -> Ending {
     match reason {
         "stop" | "end_turn" | "eos" | "eos_token" | "stop_sequence" => Ending::Stop(Stop::End),
@@ -34,7 +34,7 @@ pub(crate) fn of_chat(reason: &str) -> Ending {
     }
 }
 
-/// A `finishReason` of Gemini's.
+/// Maps a Gemini `finishReason`.
 pub(crate) fn of_gemini(reason: &str) -> Ending {
     match reason {
         "STOP" => Ending::Stop(Stop::End),
@@ -61,14 +61,14 @@ pub(crate) fn of_gemini(reason: &str) -> Ending {
     }
 }
 
-/// The fault that a whole answer ended with.
+/// Returns the fault that a complete answer ended with.
 pub(crate) fn fault_in(form: Dialect, body: &[u8]) -> Option<UpstreamError> {
     let (member, of): (&[u8], fn(&str) -> Ending) = match form {
         Dialect::Openai => (b"\"finish_reason\"", of_chat),
         Dialect::Gemini => (b"\"finishReason\"", of_gemini),
         Dialect::Anthropic | Dialect::OpenaiResponses => return None,
     };
-    // A name inside of a text has a backslash before its last quote, so it is not found.
+    // A member name inside a JSON string has a backslash before its closing quote, so it does not match.
     memmem::find_iter(body, member).find_map(|at| {
         let rest = body.get(at + member.len()..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
         let value = rest.strip_prefix(b"\"")?;

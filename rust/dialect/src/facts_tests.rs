@@ -1,4 +1,5 @@
-//! Requests for the models of the catalogue, by its facts, and one request for each fact that differs with it.
+//! Tests the requests that are sent to the catalogue's models. For each fact, one request is sent that the fact changes.
+//! changes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::fit::Fit;
 use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair, SentRequest};
 
-/// The catalogue's facts of a model, named `provider/model`.
+/// Returns the catalogue's facts of a model, named `provider/model`.
 pub(super) fn known(name: &str) -> Arc<ModelFacts> {
     let (provider, model) = name.split_once('/').expect("a provider and a model");
     let file = format!("../../python/fairlead/data/catalogue/{provider}.json");
@@ -40,7 +41,7 @@ pub(super) fn parsed(sent: &SentRequest) -> Value {
     serde_json::from_slice(&sent.pieces.concat()).expect("JSON")
 }
 
-/// The body that a model of the catalogue gets, and what was left out.
+/// Returns the body sent to a model of the catalogue, and the members that were dropped.
 pub(super) fn sent(caller: Dialect, name: &str, body: &Value) -> (Value, Vec<String>) {
     let pair = Pair { caller, provider: dialect_of(name) };
     let sent = written(pair, body, &known(name), &Fit::default()).unwrap_or_else(|error| panic!("{name}: {error:?}"));
@@ -197,7 +198,7 @@ fn reasoning_of_gemini_is_in_the_range_of_the_model() {
     ] {
         let (body, _) = sent(CHAT, name, &effort(requested));
         let config = body.get("generationConfig").map_or(&Value::Null, |config| &config["thinkingConfig"]);
-        // `none` of a chat request says nothing.
+        // `none` in a chat request leaves the reasoning configuration unset.
         if requested == "none" && config.is_null() {
             continue;
         }
@@ -361,7 +362,7 @@ fn ids_and_names_are_spelled_as_the_provider_takes_them() {
     }
 }
 
-/// For each fact a value, and a request that is written otherwise because of it.
+/// Returns one value for each fact, with a request that the value changes.
 fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
     let to_chat = Pair { caller: MESSAGES, provider: CHAT };
     let from_responses = Pair { caller: Dialect::OpenaiResponses, provider: CHAT };
@@ -420,7 +421,7 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
 fn every_fact_has_a_reader() {
     let mut names = Vec::new();
     for (name, value, pair, body) in differences() {
-        // Some facts count only beside others.
+        // Some facts have an effect only together with others.
         let beside = match name {
             "budget_least" | "budget_most" => json!({"thinking": "budget"}),
             "thinks_by_default" => json!({"samplers": "without_thinking"}),

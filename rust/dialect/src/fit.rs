@@ -1,8 +1,7 @@
-//! What a request must be made to fit beside its dialect: the operator's cap on a model's output, and thinking that is
-//! switched in a server's chat template.
+//! Fits a request to the operator's output cap and to servers that control reasoning through the chat template.
 //!
-//! A request that is translated is fitted in the model, one that passes in its bytes: nothing but the members that these
-//! rules are about is written anew, and a request that they do not touch passes as it came.
+//! A translated request is changed in the model. A request that passes through is edited in its bytes: only the
+//! affected members are rewritten, and an unaffected request passes unchanged.
 
 use std::ops::Range;
 
@@ -15,51 +14,50 @@ use crate::foreign;
 use crate::model::{Effort, Request};
 use crate::text::Text;
 
-/// What a request must be made to fit beside its dialect: the operator's cap on a model's output, and thinking that is switched in
-/// a server's chat template. The default changes nothing.
+/// The limits and settings of one call that a request must fit. The default changes nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of a call and its connection")]
 pub struct Fit {
-    /// What the model's answers may have at most, tokens, for a form that must say it.
+    /// The maximum output in tokens, for dialects that require one.
     pub most: Option<u64>,
-    /// The operator's own cap, tokens: nobody asks for more, and who asks for nothing gets this.
+    /// The operator's output cap in tokens. Higher values are lowered to it, and a request without a limit gets it.
     pub cap: Option<u64>,
-    /// Thinking is switched in the server's chat template; of chat completions alone.
+    /// The server controls reasoning through the chat template. Only for chat completions.
     pub is_templated: bool,
-    /// The provider refuses calls of tools in the conversation without the reasoning before them; of chat completions alone.
+    /// The provider rejects earlier tool calls without the reasoning before them. Only for chat completions.
     pub replays_reasoning: bool,
-    /// The gateway wrote the body for a caller of another form: it is written by the facts, as one that is translated.
+    /// The gateway wrote the body for a caller of another dialect, so it is adapted to the facts like a translated one.
     pub is_rewritten: bool,
-    /// Members with consequences are left out where the destination does not accept them, in place of a refusal.
+    /// Members that the destination does not accept are dropped instead of rejected, even if that changes the answer.
     pub drops: bool,
 }
 
-/// The model that a request goes to, and what it accepts.
+/// The model that a request is sent to, and what it accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'d> {
-    /// The model by the name that the provider knows.
+    /// The model's name at the provider.
     pub model: &'d str,
-    /// The bounds of this request.
+    /// The limits of this request.
     pub fit: &'d Fit,
-    /// The catalogue's facts of the model.
+    /// The catalogue's facts about the model.
     pub facts: &'d ModelFacts,
 }
 
-/// Bytes that take the place of a span.
+/// The bytes that replace a span.
 pub(crate) type Edit = (Range<usize>, Bytes);
 pub(crate) type Edits = SmallVec<[Edit; 4]>;
 
-/// How a coding tool that decides by itself what it may do begins the instructions of the model that it asks.
+/// The start of the instructions with which a coding tool asks a model whether an action is allowed.
 const CLASSIFIER: &str = "You are a security monitor for autonomous AI coding agents";
-/// By any of these a messages request says itself how to think.
+/// The members by which a messages request controls reasoning.
 const CONTROLS: [&str; 6] =
     ["thinking", "reasoning", "reasoning_effort", "chat_template_kwargs", "enable_thinking", "output_config"];
 const SWITCHES: [&str; 2] = ["thinking", "enable_thinking"];
 const SWITCHED_OFF: &str = r#""thinking":false,"enable_thinking":false"#;
-/// The least that a budget of thinking may be, tokens.
+/// The minimum reasoning budget in tokens.
 const LEAST_BUDGET: u64 = 1_024;
 
-/// The edits to a body that passes. A member that is not of the kind that its form says is its provider's to refuse.
+/// Returns the edits to a body that passes through. A member of the wrong type is left for the provider to reject.
 pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destination<'_>) -> Edits {
     let fit = to.fit;
     let mut edits = Edits::new();
@@ -89,7 +87,7 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destina
     edits
 }
 
-/// Fits a request that is translated. `cap` is the text of the cap.
+/// Fits a translated request. `cap` is the cap as text.
 pub(crate) fn adapt<'a>(request: &mut Request<'a>, body: &[u8], cap: Option<&'a str>) {
     if let Some(cap) = cap {
         let is_less = |limit: &str| limit.parse::<u64>().is_ok_and(|limit| cap.parse().is_ok_and(|cap| limit <= cap));
@@ -100,14 +98,15 @@ pub(crate) fn adapt<'a>(request: &mut Request<'a>, body: &[u8], cap: Option<&'a 
     }
 }
 
-/// What a chat body says to the template, from a request in another dialect: the caller's own words, or that thinking is
-/// off.
+/// Returns the chat template arguments for a request in another dialect: the caller's own, or those that disable
+/// reasoning.
 pub(crate) fn template_words<'a>(request: &Request<'a>) -> Option<&'a str> {
     let extra = request.extras.iter().find(|(name, _)| name == "chat_template_kwargs").map(|(_, value)| *value);
     extra.or((request.reasoning == Some(Effort::Off)).then_some(r#"{"thinking":false,"enable_thinking":false}"#))
 }
 
-/// A messages request of a coding tool's classifier that says nothing of thinking. Most bodies are told apart by one search.
+/// Returns whether this is a messages request of a coding tool's classifier without reasoning controls. A single search
+/// rules out most bodies.
 fn is_classifier(body: &[u8]) -> bool {
     if memchr::memmem::find(body, CLASSIFIER.as_bytes()).is_none() {
         return false;
@@ -116,7 +115,7 @@ fn is_classifier(body: &[u8]) -> bool {
     let Ok(scan) = json::scan_object(body, &wanted, MAX_DEPTH) else { return false };
     let says = |name: &&str| {
         let Some(value) = scan.get(name).filter(|value| !value.is_null()) else { return false };
-        // Only an effort of it is about thinking; the form of the answer stands beside it.
+        // Only its `effort` controls reasoning; the answer format is in the same member.
         *name != "output_config" || has_effort(body, value)
     };
     if CONTROLS.iter().any(says) {
@@ -131,7 +130,7 @@ fn has_effort(body: &[u8], config: Value) -> bool {
         .is_ok_and(|scan| scan.get("effort").is_some_and(|effort| !effort.is_null()))
 }
 
-/// The instructions are a text or blocks of text; the mark begins one of them.
+/// Returns whether the instructions, a string or text blocks, have a text that starts with the mark.
 fn is_marked(system: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Block<'a> {
@@ -145,7 +144,7 @@ fn is_marked(system: &[u8]) -> bool {
     serde_json::from_slice::<Text<'_>>(system).is_ok_and(|text| begins(&text))
 }
 
-/// Lowers what is asked for above the cap; where none of the members says anything, the first one says the cap.
+/// Lowers limits above the cap. If no member sets a limit, the first one is set to the cap.
 fn lower<const N: usize>(body: &[u8], names: &[&str; N], cap: u64, edits: &mut Edits) {
     let Ok(scan) = json::scan_object(body, names, MAX_DEPTH) else { return };
     let mut is_said = false;
@@ -167,7 +166,7 @@ fn lower<const N: usize>(body: &[u8], names: &[&str; N], cap: u64, edits: &mut E
     }
 }
 
-/// A budget of thinking is part of the answer and must be below its limit.
+/// Lowers the reasoning budget, which is part of the output and must be below the output limit.
 fn lower_budget(body: &[u8], cap: u64, edits: &mut Edits) {
     let Ok(scan) = json::scan_object(body, &["thinking"], MAX_DEPTH) else { return };
     let Some(thinking) = scan.get("thinking").filter(|value| value.kind == Kind::Object) else { return };
@@ -201,7 +200,7 @@ fn lower_gemini(body: &[u8], cap: u64, edits: &mut Edits) {
     }
 }
 
-/// An effort of `none` leaves, and the template is told to be without thinking, unless the caller tells it something itself.
+/// Replaces an effort of `none` by template arguments that disable reasoning, unless the caller sets them.
 fn switch_off(body: &[u8], edits: &mut Edits) {
     let wanted = ["reasoning_effort", "chat_template_kwargs"];
     let Ok(scan) = json::scan_object(body, &wanted, MAX_DEPTH) else { return };
@@ -228,7 +227,7 @@ fn switch_off(body: &[u8], edits: &mut Edits) {
     edits.push((with_comma(body, member), Bytes::new()));
 }
 
-/// Where a member with this value lies, its name with it. The name is one that has no escape.
+/// Returns the span of the member with this value, including its name. The name must have no escapes.
 fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
     let before = body.get(..value.start)?;
     let colon = memchr::memrchr(b':', before)?;
@@ -237,7 +236,7 @@ fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
     Some(open..value.end)
 }
 
-/// The span of a member with one of the commas beside it.
+/// Extends a member's span by one adjacent comma.
 fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let after = body.get(member.end..).unwrap_or_default();
@@ -252,7 +251,7 @@ fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
     }
 }
 
-/// A member at the end of the object that the body is.
+/// Inserts a member at the end of the body's object.
 fn insert(body: &[u8], member: &str, edits: &mut Edits) {
     let Ok(scan) = json::scan_object(body, &[""; 0], MAX_DEPTH) else { return };
     let comma = if scan.is_empty() { "" } else { "," };

@@ -13,7 +13,7 @@ fn sent(caller: Dialect, provider: Dialect, body: &Json, fit: &Fit) -> Json {
     serde_json::from_slice(&sent.pieces.concat()).expect("JSON")
 }
 
-/// A model of which nothing is known.
+/// A model without known facts.
 fn to(fit: &Fit) -> Destination<'_> {
     static UNKNOWN: std::sync::LazyLock<ModelFacts> = std::sync::LazyLock::new(ModelFacts::default);
     Destination { model: "x", fit, facts: &UNKNOWN }
@@ -32,7 +32,7 @@ fn request(form: Dialect, more: &Json) -> Json {
     body
 }
 
-/// The request with a limit, as its form says one.
+/// Builds a request with an output limit in this dialect.
 fn limited(form: Dialect, most: u64) -> Json {
     let more = match form {
         Dialect::Openai => json!({"max_completion_tokens": most}),
@@ -115,7 +115,7 @@ fn a_template_is_told_to_be_without_thinking() {
     assert_eq!(beside["chat_template_kwargs"], json!({"a": [1], "thinking": false, "enable_thinking": false}));
     assert_eq!((&beside["user"], beside.get("reasoning_effort")), (&json!("u"), None));
 
-    // What the caller tells the template itself stays.
+    // The caller's own template arguments are unchanged.
     let own = json!({"reasoning_effort": "none", "chat_template_kwargs": {"enable_thinking": true}});
     let own = chat(own);
     assert_eq!(own["chat_template_kwargs"], json!({"enable_thinking": true}));

@@ -1,8 +1,8 @@
-//! Reasoning that another maker signed, in a body that otherwise passes unchanged.
+//! Removes reasoning signed by another vendor from a body that otherwise passes unchanged.
 //!
-//! A conversation that changes its provider carries signatures of the first one. A caller sends them back as it got them, and the second
-//! provider refuses the request on every turn. So they leave the body here. A body without any is not parsed: one search
-//! tells it apart.
+//! A conversation that moves to another provider carries signatures of the first one. A caller sends them back
+//! unchanged, and the second provider would reject every further turn. A single search finds bodies without foreign
+//! signatures, which are not parsed.
 
 use std::ops::Range;
 
@@ -15,10 +15,10 @@ use smallvec::SmallVec;
 
 use crate::signature::{is_foreign_to_gemini, is_foreign_to_messages, is_foreign_to_responses, UNSIGNED};
 
-/// Spans of a body and the bytes that take their place.
+/// Spans of a body and the bytes that replace them.
 type Replacements = SmallVec<[(Range<usize>, Bytes); 4]>;
 
-/// The edits that take other makers' reasoning out of a body for a provider of the same form.
+/// Returns the edits that remove other vendors' reasoning from a body for a provider of the same dialect.
 pub(crate) fn edits(form: Dialect, body: &[u8]) -> Replacements {
     let mut edits = Replacements::new();
     match form {
@@ -49,8 +49,8 @@ fn is_foreign(body: &[u8], value: &Range<usize>, is: fn(&str) -> bool) -> bool {
     std::str::from_utf8(inner).is_ok_and(is)
 }
 
-/// Where the texts stand that a member of this name has. Signatures have no escapes. A name inside of a text has a backslash before
-/// its last quote, so it is not found.
+/// Finds the string values of members with this name. Signatures have no escapes. A name inside a JSON string has a
+/// backslash before its closing quote, so it does not match.
 fn values<'a>(body: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
     memmem::find_iter(body, name).filter_map(move |at| {
         let is_blank = |byte: &u8| byte.is_ascii_whitespace();
@@ -64,7 +64,7 @@ fn values<'a>(body: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usiz
     })
 }
 
-/// The list of the conversation with what `keep` makes of each of its elements: none, or its text.
+/// Rebuilds the conversation's list. `keep` returns the new text of an element, or `None` to remove it.
 fn rebuilt(body: &[u8], keep: fn(&RawValue) -> Option<String>) -> Option<(Range<usize>, Bytes)> {
     #[derive(Deserialize)]
     struct Body<'a> {
@@ -79,7 +79,7 @@ fn rebuilt(body: &[u8], keep: fn(&RawValue) -> Option<String>) -> Option<(Range<
     Some((start..start + list.len(), Bytes::from(format!("[{}]", remaining.join(",")))))
 }
 
-/// A message without other makers' thinking; none if nothing else is in it.
+/// Returns a message without other vendors' reasoning, or `None` if nothing else is left.
 fn message(raw: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Message<'a> {
@@ -112,7 +112,7 @@ fn message(raw: &RawValue) -> Option<String> {
     (!remaining.is_empty()).then(|| format!("{before}[{}]{after}", remaining.join(",")))
 }
 
-/// An item of a response's input, unless it is other makers' reasoning.
+/// Returns an input item, or `None` for another vendor's reasoning.
 fn item(raw: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Item<'a> {

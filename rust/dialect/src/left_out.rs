@@ -1,13 +1,13 @@
-//! Members of a request that its destination does not accept: whether they are left out or refused, and the list for the caller.
+//! Drops or rejects request members that the destination does not accept, and lists the dropped ones for the caller.
 //!
-//! A hint changes how an answer is sampled, cached or billed, and is left out. Any other member changes what the caller gets, so the
-//! request is refused, unless the caller chose to drop such members too.
+//! A hint affects sampling, caching or billing, and is dropped. Any other member changes the answer, so the request is
+//! rejected unless the caller chose to drop such members.
 
 use fairlead_core::Error;
 
 use crate::model::{is_neutral, unsupported, Member, Request};
 
-/// The members that the destination does not accept.
+/// The dropped members.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut {
     drops: bool,
@@ -15,19 +15,19 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// `drops`: members with consequences are left out too.
+    /// `drops`: members that change the answer are dropped as well.
     pub(crate) fn new(drops: bool) -> Self {
         Self { drops, names: Vec::new() }
     }
 
-    /// Leaves out a hint.
+    /// Drops a hint.
     pub(crate) fn hint(&mut self, name: &str) {
         if !self.names.iter().any(|known| known == name) {
             self.names.push(name.to_owned());
         }
     }
 
-    /// Leaves out hints with their values. One that changes nothing is not named.
+    /// Drops hints, given with their values. A hint with a neutral value is not listed.
     pub(crate) fn hints<'n>(&mut self, members: impl IntoIterator<Item = (&'n str, &'n str)>) {
         for (name, value) in members {
             if !is_neutral(value) {
@@ -36,7 +36,7 @@ impl LeftOut {
         }
     }
 
-    /// Leaves out a member with consequences, or refuses the request.
+    /// Drops a member that changes the answer, or rejects the request.
     pub(crate) fn refuse(&mut self, name: &str) -> Result<(), Error> {
         if !self.drops {
             return Err(unsupported(name));
@@ -45,7 +45,7 @@ impl LeftOut {
         Ok(())
     }
 
-    /// Handles members that the dialect has no word for.
+    /// Handles members that the dialect cannot express.
     pub(crate) fn members(&mut self, request: &Request<'_>, members: &[(Member, bool)]) -> Result<(), Error> {
         members.iter().filter(|(_, is_set)| *is_set).try_for_each(|(member, _)| self.member(request, *member))
     }
@@ -60,7 +60,7 @@ impl LeftOut {
         Ok(())
     }
 
-    /// Handles members that are unknown outside the caller's dialect. Those in `hints` are left out.
+    /// Handles members that exist only in the caller's dialect. Those in `hints` are dropped.
     pub(crate) fn extras(&mut self, request: &Request<'_>, hints: &[&str]) -> Result<(), Error> {
         for (name, value) in &request.extras {
             if hints.contains(&&**name) {

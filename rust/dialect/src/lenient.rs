@@ -1,13 +1,13 @@
-//! A provider's JSON that strict parsers refuse and most others read: half of a pair of surrogates, and a member that comes twice.
+//! Parses a provider's JSON that strict parsers reject and most others accept: lone surrogates and duplicate members.
 //!
-//! Requests are held to the strict reading, since rules are decided on it. An answer is there and paid for: it is read as most
-//! clients would read it themselves. Only what strict parsers have refused comes here, so other answers cost nothing.
+//! Requests are parsed strictly, because rules depend on them. A response has been paid for, so it is parsed the way
+//! most clients would. Only JSON that the strict parser rejected reaches this module, so other responses cost nothing.
 
 use serde_json::Value;
 
 use crate::text::without_halves;
 
-/// Reads `json`; where that fails, the same with U+FFFD for halves of pairs; where that fails, of members of one name the last.
+/// Parses `json`. On failure, retries with U+FFFD for lone surrogates, then with only the last of duplicate members.
 pub(crate) fn read<T, E>(json: &[u8], mut read: impl FnMut(&[u8]) -> Result<T, E>) -> Result<T, E> {
     let mut outcome = read(json);
     for version in [with_whole_characters, with_single_members] {
@@ -21,19 +21,19 @@ pub(crate) fn read<T, E>(json: &[u8], mut read: impl FnMut(&[u8]) -> Result<T, E
     outcome
 }
 
-/// The value of any JSON; `None` for what is none.
+/// Parses any JSON value. Returns `None` for invalid JSON.
 pub(crate) fn value(json: &[u8]) -> Option<Value> {
     read(json, |json| serde_json::from_slice(json)).ok()
 }
 
-/// The JSON without halves of pairs, where it has any.
+/// Returns the JSON without lone surrogates. `None` if it has none.
 fn with_whole_characters(json: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(json).ok()?;
     let whole = without_halves(text);
     (whole != text).then(|| whole.into_bytes())
 }
 
-/// The JSON with one member of each name.
+/// Returns the JSON without duplicate members.
 fn with_single_members(json: &[u8]) -> Option<Vec<u8>> {
     let whole = with_whole_characters(json);
     let value: Value = serde_json::from_slice(whole.as_deref().unwrap_or(json)).ok()?;

@@ -1,33 +1,36 @@
 //! Provider wire formats as pure functions over bytes and events: no I/O, no clock, no runtime.
 //!
-//! Each folder holds one dialect: [`anthropic`], `gemini`, [`openai`] and `responses`. [`ollama`] is a dialect of callers only: its requests
-//! become chat requests, and chat answers become its own.
+//! Each folder holds one dialect: [`anthropic`], `gemini`, [`openai`] and `responses`. [`ollama`] is for callers only:
+//! its requests become chat requests, and chat answers become its answers.
 //!
 //! For bodies that are forwarded, read in this order:
-//! - [`openai::request`]: what a chat body asks for, and the body that is sent
+//!
+//! - [`openai::request`]: the routing data of a chat body, and the body that is sent
 //! - [`openai::answer`], [`sse`] and [`openai::stream`]: complete answers, event streams, streamed answers
 //! - [`shapes`]: errors in the format of each surface
 //! - `rejection`: why a provider rejected a request
-//! - [`fit`] and `foreign`: edits to a body for a model's limits, and for signatures of other makers
-//! - `provider_members`: bounds of members that only a provider reads
+//! - [`fit`] and `foreign`: edits to a body for a model's limits, and for other vendors' signatures
+//! - `provider_members`: size limits of members that only a provider reads
 //!
 //! For a caller and a provider of different dialects:
-//! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in `step`s of one event each
-//! - `model` and `text`: the common form of a request; `place`: what a URL says of a request
-//! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are left out, tools that are renamed
-//! - `signature`, `portable_id` and `call_ids`: signatures of reasoning, and ids of tool calls
-//! - `arguments`: arguments of calls in an answer
+//!
+//! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
+//! - `model` and `text`: the common form of a request; `place`: request data from the URL
+//! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
+//! - `signature`, `portable_id` and `call_ids`: reasoning signatures, and ids of tool calls
+//! - `arguments`: arguments of tool calls in an answer
 //! - `answer_context`: parts of an answer that depend on its request
 //!
 //! For answers of any kind:
-//! - [`replay`]: answers that are returned again; `answer_text`: the text of a stream
+//!
+//! - [`replay`]: answers served from the cache; `answer_text`: the text of a stream
 //! - `ending`, `substance` and `diagnostics`: finish reasons, empty answers, and the error that ends a stream
-//! - `lenient`: JSON that strict parsers refuse
+//! - `lenient`: JSON that strict parsers reject
 //! - [`embeddings`] and [`count`]: calls other than chat
 //!
-//! docs/explanation/dialects.md lists what is translated and what is left out.
+//! docs/explanation/dialects.md lists what is translated and what is dropped.
 //!
-//! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
+//! Bytes that need no change are never copied: a body or a chunk arrives as `Bytes` and leaves as slices of it.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
@@ -43,7 +46,7 @@ mod carried_tests;
 mod count;
 mod diagnostics;
 mod ending;
-// A call of its own with the verbs of `translate`: `embeddings::letter`, `embeddings::answer`.
+// Called by module path: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
 #[cfg(test)]
 mod facts_tests;
@@ -56,29 +59,29 @@ mod gemini;
 mod left_out;
 mod lenient;
 mod model;
-// A dialect of callers with verbs of its own: `ollama::read`, `ollama::answer`.
+// A dialect of callers only. Called by module path: `ollama::read`, `ollama::answer`.
 pub mod ollama;
-// A dialect whose parts the engine uses without translation: `openai::request::read`, `openai::stream`.
+// The engine uses these modules directly for chat without translation: `openai::request::read`, `openai::stream`.
 pub mod openai;
 mod place;
 mod portable_id;
 mod provider_members;
 mod rejection;
-// Its verbs are read with it: `replay::is_fit`, `replay::as_stream`.
+// Called by module path: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
 mod responses;
 mod shapes;
 mod signature;
 mod sse;
 mod step;
-// A streamed answer has verbs that a complete one has too: `stream::heartbeat`, `stream::terminal_error`.
+// Called by module path: `stream::heartbeat`, `stream::terminal_error`.
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
 mod substance;
 mod text;
 mod tool_names;
-// Verbs: `translate::read`, `translate::request`, `translate::answer`.
+// Called by module path: `translate::read`, `translate::request`, `translate::answer`.
 pub mod translate;
 
 pub use answer_context::AnswerContext;
@@ -93,5 +96,5 @@ pub use substance::answer_text;
 pub use tool_names::ToolNames;
 pub use translate::SentRequest;
 
-/// Consecutive byte slices that together are one message, or one part of it.
+/// Consecutive byte slices that together form one message or a part of one.
 pub type Pieces = smallvec::SmallVec<[bytes::Bytes; 4]>;

@@ -1,8 +1,8 @@
-//! What every dialect says, in one form: a request, an answer, and the events of a streamed answer.
+//! The common form of all dialects: a request, an answer, and the events of a streamed answer.
 //!
-//! A dialect is one reader into this model and one writer out of it, so that another dialect is two pieces of code and not
-//! two for each that is there already. What a reader finds and the model has no place for stays in [`Request::extras`]
-//! under its name, and the writer says what becomes of it: nothing is lost on the way without a word.
+//! A dialect has one reader into this model and one writer out of it, so a new dialect needs two pieces of code instead
+//! of two for each existing dialect. Members that the model cannot represent are stored in [`Request::extras`] by name,
+//! and the writer decides how to handle them. Nothing is lost silently.
 
 use std::borrow::Cow;
 
@@ -13,16 +13,16 @@ use serde_json::value::RawValue;
 
 use crate::text::Text;
 
-/// A request. Numbers that no rule looks at stay as they were written.
+/// A request. Numbers that no rule reads are stored as text.
 #[derive(Debug, Default)]
 pub(crate) struct Request<'a> {
-    /// The dialect that the request was written in: errors name its members as the caller does.
+    /// The request's dialect. Errors name members as in this dialect.
     pub(crate) form: Dialect,
     pub(crate) stream: bool,
     pub(crate) system: Vec<Part<'a>>,
     pub(crate) turns: Vec<Turn<'a>>,
     pub(crate) tools: Vec<Tool<'a>>,
-    /// Tools that only the caller's own provider runs, by their names.
+    /// The names of tools that only the caller's own provider runs.
     pub(crate) hosted_tools: Vec<String>,
     pub(crate) choice: Option<Choice<'a>>,
     /// Whether the model may call several tools at once.
@@ -34,24 +34,24 @@ pub(crate) struct Request<'a> {
     pub(crate) frequency_penalty: Option<&'a str>,
     pub(crate) presence_penalty: Option<&'a str>,
     pub(crate) seed: Option<&'a str>,
-    /// Probabilities of the tokens are asked for, and those of how many others.
+    /// The requested log probabilities, with the number of alternatives per token.
     pub(crate) logprobs: Option<&'a str>,
     pub(crate) stop: Vec<Text<'a>>,
     pub(crate) format: Option<Format<'a>>,
     pub(crate) reasoning: Option<Effort>,
     pub(crate) verbosity: Option<&'a str>,
     pub(crate) user: Option<Text<'a>>,
-    /// Members that OpenAI's two forms share under one name, and nobody else has: about the provider's own keeping and
-    /// billing, and hints to its cache.
+    /// Members with the same name in both OpenAI dialects and in no other: storage and billing at the provider, and
+    /// hints to its cache.
     pub(crate) shared: Vec<(Cow<'a, str>, &'a str)>,
-    /// Members of the body that the model has no place for, as they came.
+    /// Members of the body that the model cannot represent, unchanged.
     pub(crate) extras: Vec<(Cow<'a, str>, &'a str)>,
 }
 
-/// The form of the answer's text.
+/// The format of the answer's text.
 #[derive(Debug)]
 pub(crate) enum Format<'a> {
-    /// A JSON object of any kind.
+    /// Any JSON object.
     Json,
     Schema {
         schema: Cow<'a, str>,
@@ -61,7 +61,7 @@ pub(crate) enum Format<'a> {
     },
 }
 
-/// How hard the model is asked to think.
+/// The requested reasoning effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
     Off,
@@ -84,10 +84,10 @@ pub(crate) struct Turn<'a> {
     pub(crate) parts: Vec<Part<'a>>,
 }
 
-/// A part of a turn, and where it stood in the body.
+/// A part of a turn, and its position in the body.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
-    /// Empty for a text, which every dialect has.
+    /// Empty for text, which every dialect supports.
     pub(crate) path: String,
     pub(crate) content: Content<'a>,
     /// The `cache_control` object.
@@ -100,7 +100,7 @@ pub(crate) enum Content<'a> {
     Refusal(Text<'a>),
     Image(Source<'a>),
     Audio {
-        /// `audio/wav` and the like.
+        /// For example `audio/wav`.
         media_type: Cow<'a, str>,
         data: Cow<'a, str>,
     },
@@ -108,7 +108,7 @@ pub(crate) enum Content<'a> {
         source: Source<'a>,
         title: Option<Text<'a>>,
     },
-    /// A document that is plain text.
+    /// A plain text document.
     Note {
         text: Text<'a>,
         title: Option<Text<'a>>,
@@ -126,7 +126,7 @@ pub(crate) enum Content<'a> {
     },
 }
 
-/// Bytes in the body or an address.
+/// Inline bytes or a URL.
 #[derive(Debug)]
 pub(crate) enum Source<'a> {
     Base64 { media_type: Cow<'a, str>, data: Cow<'a, str> },
@@ -137,7 +137,7 @@ pub(crate) enum Source<'a> {
 pub(crate) struct Call<'a> {
     pub(crate) id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// A JSON object; in an answer that is read, whatever the model wrote.
+    /// A JSON object. In a parsed answer, the model's unchecked output.
     pub(crate) arguments: Cow<'a, str>,
 }
 
@@ -168,7 +168,7 @@ pub(crate) enum Stop {
     Refused,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) id: Text<'a>,
@@ -176,37 +176,37 @@ pub(crate) struct Answer<'a> {
     pub(crate) parts: Vec<Part<'a>>,
     pub(crate) stop: Stop,
     pub(crate) usage: Usage,
-    /// The list of the tokens' probabilities, in the shape that OpenAI's forms share.
+    /// The list of token log probabilities, in the format that both OpenAI dialects share.
     pub(crate) logprobs: Option<&'a str>,
 }
 
-/// An event of a streamed answer, in order. A call's arguments belong to the call that began last.
+/// An event of a streamed answer, in order. Call arguments belong to the call that started last.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     Start {
         id: Option<Text<'a>>,
         model: Option<Text<'a>>,
     },
-    /// The probabilities of the tokens of the text that follows.
+    /// The log probabilities of the tokens in the following text.
     Logprobs(&'a str),
     Text(Text<'a>),
     Refusal(Text<'a>),
     Thinking(Text<'a>),
-    /// Ends a thinking block.
+    /// Ends a reasoning block.
     Signature(Text<'a>),
     Redacted(Text<'a>),
     Call {
         id: Text<'a>,
         name: Text<'a>,
     },
-    /// A piece of the text of a JSON object.
+    /// A fragment of the text of a JSON object.
     Arguments(Text<'a>),
-    /// The block is over; what follows is another, even if of the same kind.
+    /// The end of a block. The next event starts another block, even one of the same kind.
     BlockEnd,
 }
 
 impl Request<'_> {
-    /// The caller's name of a member that several forms have under different names.
+    /// The name in the caller's dialect of a member whose name differs between dialects.
     pub(crate) fn name_of(&self, member: Member) -> &'static str {
         use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses};
         match (member, self.form) {
@@ -243,7 +243,7 @@ impl Request<'_> {
     }
 }
 
-/// Members that not every form has.
+/// Members that only some dialects have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Member {
     Temperature,
@@ -262,7 +262,7 @@ pub(crate) enum Member {
 }
 
 impl Member {
-    /// Whether an answer without it is still what the caller asked for.
+    /// Returns whether the answer still meets the request without the member.
     pub(crate) fn is_hint(self) -> bool {
         !matches!(self, Self::Stop | Self::ToolChoice | Self::Parallel | Self::Logprobs)
     }
@@ -278,7 +278,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The members of an object in their order.
+/// The members of an object in order.
 #[derive(Debug)]
 pub(crate) struct Members<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -302,26 +302,26 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Reads a value of the caller's; a fault names `path` and repeats nothing of the value.
+/// Parses a value of the caller's body. The error names `path` and does not repeat the value.
 pub(crate) fn typed<'a, T: Deserialize<'a>>(raw: &'a RawValue, path: &str) -> Result<T, Error> {
     serde_json::from_str(raw.get()).map_err(|error| shape(path, &error))
 }
 
-/// As [`typed`], for places that are many: the path is made only for a fault.
+/// Like [`typed`], for frequent paths: the path is built only for an error.
 pub(crate) fn typed_at<'a, T: Deserialize<'a>>(raw: &'a RawValue, path: impl Fn() -> String) -> Result<T, Error> {
     serde_json::from_str(raw.get()).map_err(|error| shape(&path(), &error))
 }
 
-/// As [`typed`], for what borrows nothing.
+/// Like [`typed`], for types that borrow nothing.
 pub(crate) fn owned<T: DeserializeOwned>(raw: &RawValue, path: &str) -> Result<T, Error> {
     typed(raw, path)
 }
 
-/// The error for a value of the wrong shape: serde's words, without the value.
+/// The error for a value of the wrong type: serde's message without the value.
 pub(crate) fn shape(path: &str, error: &dyn std::fmt::Display) -> Error {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or_default();
-    // An unknown or missing member is told by its name; any other message would repeat the value.
+    // The name of an unknown or missing member is safe to repeat. Any other message could contain the value.
     if let Some(name) = text.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
         return unsupported(&format!("{path}.{name}"));
     }
@@ -332,7 +332,7 @@ pub(crate) fn shape(path: &str, error: &dyn std::fmt::Display) -> Error {
         return wrong(&format!("{path}.{name}"), "comes twice");
     }
     let expected = match text.find("expected ").and_then(|at| text.get(at..)) {
-        // Names of our own types mean nothing to a caller.
+        // The names of internal types mean nothing to a caller.
         Some(words) if words.starts_with("expected struct ") || words == "expected a map" => "expected an object",
         Some("expected a sequence") => "expected a list",
         Some(words) => words,
@@ -341,17 +341,17 @@ pub(crate) fn shape(path: &str, error: &dyn std::fmt::Display) -> Error {
     wrong(path, &format!("is not as it must be: {expected}"))
 }
 
-/// A member of the request breaks a rule.
+/// The error for a request member that violates a rule.
 pub(crate) fn wrong(field: &str, rule: &str) -> Error {
     Error::client(ErrorKind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())
 }
 
-/// A member of the request that the provider's dialect has no word for.
+/// The error for a request member that the provider's dialect cannot express.
 pub(crate) fn unsupported(field: &str) -> Error {
     wrong(field, "cannot be expressed in the dialect of this model's provider; leave it out or choose another model")
 }
 
-/// Whether a member says nothing: null, or what would hold without it.
+/// Returns whether a value has no effect: null or a default.
 pub(crate) fn is_neutral(value: &str) -> bool {
     matches!(value, "null" | "false" | "0" | "0.0" | "[]" | "{}")
 }

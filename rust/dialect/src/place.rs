@@ -1,10 +1,10 @@
-//! The part of a request that its address says.
+//! The part of a request that its URL holds.
 
-/// What the address of a request says, for a form whose body does not.
+/// Request data from the URL, for dialects whose body lacks it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place<'a> {
     pub model: &'a str,
     pub stream: bool,
-    /// The stream is read as one JSON list.
+    /// The caller reads the stream as a JSON array.
     pub is_list: bool,
 }

@@ -1,7 +1,7 @@
-//! Ids of tool calls in Anthropic's form, which takes letters, digits, `_` and `-` (`^[a-zA-Z0-9_-]+$`).
+//! Tool call ids in Anthropic's format, which accepts letters, digits, `_` and `-` (`^[a-zA-Z0-9_-]+$`).
 //!
-//! Other makers have ids such as `functions.Read:0`. An id that does not fit is written reversibly, so that a caller of this form
-//! can send it back and the maker gets its own id again: `fl_functions_2ERead_3A0`.
+//! Other vendors have ids such as `functions.Read:0`. An invalid id is encoded reversibly: `fl_functions_2ERead_3A0`.
+//! When an Anthropic client sends it back, the vendor receives its original id.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::text::Text;
 
 const MARK: &str = "fl_";
 
-/// The id as Anthropic's form takes it.
+/// Encodes an id in Anthropic's format.
 pub(crate) fn written<'a>(id: &Text<'a>) -> Text<'a> {
     let text = id.decode();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -25,14 +25,14 @@ pub(crate) fn written<'a>(id: &Text<'a>) -> Text<'a> {
         if byte.is_ascii_alphanumeric() || byte == b'-' {
             out.push(char::from(byte));
         } else {
-            // Writing to a text cannot fail.
+            // Writing to a `String` does not fail.
             let _ = write!(out, "_{byte:02X}");
         }
     }
     out.into()
 }
 
-/// The maker's own id, from one that [`written`] made; any other id as it is.
+/// Decodes an id that [`written`] encoded. Any other id is returned unchanged.
 pub(crate) fn read(id: Text<'_>) -> Text<'_> {
     let text = id.decode();
     match text.strip_prefix(MARK).and_then(original) {
@@ -53,7 +53,7 @@ fn original(encoded: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// An id that the rule allows. A call and its result still have one id.
+/// Returns an id that the rule allows. A call and its result get the same id.
 pub(crate) fn fitted_id<'a>(id: &Text<'a>, rule: NameRule) -> Text<'a> {
     match fitted(&id.decode(), rule) {
         Cow::Borrowed(_) => id.clone(),
@@ -61,12 +61,12 @@ pub(crate) fn fitted_id<'a>(id: &Text<'a>, rule: NameRule) -> Text<'a> {
     }
 }
 
-/// A text of at most `most` characters; a longer one is cut and ends with a hash of the whole.
+/// Limits a text to `most` characters. A longer text is truncated and ends with a hash of the whole text.
 pub(crate) fn bounded<'a>(text: &Text<'a>, most: usize) -> Text<'a> {
     fitted_id(text, NameRule { most, letters: Letters::Any })
 }
 
-/// A name that the rule allows: the same for the same name, and another for another one.
+/// Returns a name that the rule allows. Equal names give equal results, different names different ones.
 pub(crate) fn fitted(text: &str, rule: NameRule) -> Cow<'_, str> {
     if fits(text, rule) {
         return Cow::Borrowed(text);
@@ -89,7 +89,7 @@ pub(crate) fn fitted(text: &str, rule: NameRule) -> Cow<'_, str> {
 fn fits(text: &str, rule: NameRule) -> bool {
     let length = text.chars().count();
     match rule.letters {
-        // The only provider with such ids has one length for all.
+        // The only provider with such ids uses one length for all of them.
         Letters::Alphanumeric => length == rule.most && text.bytes().all(|byte| byte.is_ascii_alphanumeric()),
         Letters::Identifier if text.starts_with(|first: char| !first.is_ascii_alphabetic() && first != '_') => false,
         letters => length <= rule.most && text.chars().all(|char| allows(letters, char)),
@@ -105,7 +105,7 @@ fn allows(letters: Letters, char: char) -> bool {
     }
 }
 
-/// `most` letters and digits of a hash.
+/// Returns `most` letters and digits of a hash.
 fn alphanumeric(mut hash: u64, most: usize) -> String {
     const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut digit = || {
@@ -116,17 +116,17 @@ fn alphanumeric(mut hash: u64, most: usize) -> String {
     (0..most).map(|_| digit()).collect()
 }
 
-/// FNV-1a. It tells ids apart and protects nothing.
+/// FNV-1a. It distinguishes ids and is not for security.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Whether a text has no visible character: Claude refuses it.
+/// Returns whether a text has no visible character. Claude rejects such texts.
 pub(crate) fn is_blank(text: &Text<'_>) -> bool {
     text.is_empty() || text.decode().chars().all(char::is_whitespace)
 }
 
-/// A text cut to its last visible character.
+/// Returns a text up to its last visible character.
 pub(crate) fn trimmed_end<'a>(text: &Text<'a>) -> Cow<'a, str> {
     match text.decode() {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_end()),

@@ -1,8 +1,8 @@
-//! Members of a request that only its provider reads: bounded before they leave, whatever the provider makes of them.
+//! Size limits for request members that only the provider reads.
 //!
-//! The gateway forwards what it does not know, so that new options of providers work at once. Servers of models have been stopped by
-//! such members: by a salt of the wrong kind, by a label of megabytes. What carries the conversation itself is bounded by the size of
-//! the body.
+//! The gateway forwards unknown members, so that new provider options work at once. Such members have crashed model
+//! servers: a salt of the wrong type, a label of several megabytes. Members with the conversation itself are limited
+//! only by the size of the body.
 
 use fairlead_core::json::{self, Kind, Scan, MAX_DEPTH};
 use fairlead_core::{Error, ErrorKind};
@@ -10,11 +10,11 @@ use memchr::memmem;
 
 /// The most members of one body.
 const MAX_MEMBERS: usize = 256;
-/// The most bytes of a name or label, quotes included.
+/// The maximum bytes of a name or label, quotes included.
 const ID_BYTES: usize = json::LARGE_BYTES;
-/// The most bytes of a caller's own notes.
+/// The maximum bytes of a caller's metadata.
 const NOTES_BYTES: usize = 16 * 1024;
-/// The most bytes of a member that the gateway does not know.
+/// The maximum bytes of a member that the gateway does not know.
 const OTHER_BYTES: usize = 64 * 1024;
 
 /// Names and labels.
@@ -38,9 +38,9 @@ const IDS: &[&str] = &[
     "webhook",
     "webhook_url",
 ];
-/// Notes that a caller adds for itself.
+/// Metadata that a caller adds for itself.
 const NOTES: &[&str] = &["labels", "metadata", "trace"];
-/// What carries the conversation, its tools and the form of its answer.
+/// The conversation, its tools and the format of its answer.
 const CONTENT: &[&str] = &[
     "chat_template",
     "content",
@@ -81,16 +81,16 @@ const CONTENT: &[&str] = &[
     "tools",
 ];
 
-/// What a body is for.
+/// The purpose of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A conversation, whose large members are known.
     Conversation,
-    /// Pictures, sound, films, vectors: providers name large members as they like.
+    /// Images, audio, video or embeddings, for which providers choose the names of large members freely.
     Media,
 }
 
-/// Refuses a body with a member that is too large for what it is, and names it.
+/// Rejects a body with a member that is too large for its kind. The error names the member.
 pub(crate) fn check<const N: usize>(body: &[u8], scan: &Scan<'_, N>, purpose: Purpose) -> Result<(), Error> {
     if scan.object.elements > MAX_MEMBERS {
         return Err(invalid(format!(
@@ -124,7 +124,7 @@ fn most_bytes(name: &str, purpose: Purpose) -> usize {
     }
 }
 
-/// A salt of another kind than text, or an empty one, has stopped servers of vLLM for all of their callers.
+/// An empty salt, or one of another type than string, has crashed vLLM servers for all of their callers.
 fn check_salt(body: &[u8]) -> Result<(), Error> {
     if memmem::find(body, b"\"cache_salt\"").is_none() {
         return Ok(());
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(fault(&with("new_option", OTHER_BYTES), Purpose::Conversation), None);
         assert_eq!(fault(&with("new_option", OTHER_BYTES + 1), Purpose::Conversation).as_deref(), Some("new_option"));
         assert_eq!(fault(&with("init_image", 10 * OTHER_BYTES), Purpose::Media), None);
-        // However a name is written, it is the same name.
+        // An escaped name is the same name.
         assert_eq!(fault(&with(r"us\u0065r", 2_000), Purpose::Conversation).as_deref(), Some("user"));
     }
 

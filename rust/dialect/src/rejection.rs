@@ -1,24 +1,24 @@
-//! Why a provider rejected a request: whether another model, another connection or another provider may take the same request.
+//! Classifies why a provider rejected a request: whether another model, connection or provider may accept it.
 //!
-//! Providers share no vocabulary for it, so the names that they use are looked for first and their sentences second. The words are
-//! those of the providers' own documentation and answers.
+//! Providers share no vocabulary for this. Their error codes are checked first and their messages second. The lists
+//! come from the providers' documentation and responses.
 
 use crate::openai::error::UpstreamError;
 
 /// Why a request was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectionReason {
-    /// Longer than the model's context window.
+    /// The request exceeds the model's context window.
     Overflow,
-    /// The provider does not serve the model, or not in this form.
+    /// The provider does not serve the model, or not in this dialect.
     Model,
-    /// The credential, its account or its place is refused, with the status of a bad request.
+    /// The credential, its account or its location is rejected with the status of a bad request.
     Credential,
     /// The credential may not use this model.
     Access,
-    /// A parameter or a kind of content that this provider or model does not take, though others do.
+    /// A parameter or content type that this provider or model does not support, although others do.
     Parameter,
-    /// Anything else: the request itself.
+    /// Any other reason: the request itself is invalid.
     Request,
 }
 
@@ -83,7 +83,7 @@ const NAMES: &[(RejectionReason, &[&str])] = &[
     ),
 ];
 
-/// Parts of sentences, in lower case.
+/// Parts of messages, in lower case.
 const SENTENCES: &[(RejectionReason, &[&str])] = &[
     (
         Overflow,
@@ -175,12 +175,12 @@ const SENTENCES: &[(RejectionReason, &[&str])] = &[
     ),
 ];
 
-/// Why a provider rejected a request with this error.
+/// Classifies this error.
 pub fn reason_of(error: &UpstreamError) -> RejectionReason {
     let names = [error.code.as_deref(), error.kind.as_deref(), error.status.as_deref()].into_iter().flatten();
     let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     let named = NAMES.iter().find(|(_, known)| names.iter().any(|name| known.contains(&name.as_str())));
-    // A name that many causes share decides only where no sentence says more.
+    // A code with many causes decides only if the message is not more specific.
     let by_sentence = || {
         let message = error.message.to_lowercase();
         let says = |(reason, parts): &(RejectionReason, &[&str])| {

@@ -1,8 +1,8 @@
-//! Answers that are given again: which are fit for it, and a whole answer as a stream or the other way round.
+//! Decides which answers can be served from the cache, and converts between complete and streamed answers.
 //!
-//! Fit is an answer of which nothing is missing and nothing happens again when it is read twice: one text that ended by
-//! itself. An answer that was cut, that calls a tool, that was refused or moderated, that tells an error is not; nor is what
-//! is not understood.
+//! An answer is cacheable if it is complete and has no side effects: one text with a normal finish. An answer that was
+//! truncated, refused or moderated, that calls a tool or that contains an error is not cacheable. Neither is an answer
+//! that cannot be parsed.
 
 use fairlead_core::Dialect;
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ pub use crate::gemini::replay::{events_of, list_of};
 
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
-/// Whether a whole answer may be given again.
+/// Returns whether a complete answer is cacheable.
 pub fn is_fit(form: Dialect, body: &[u8]) -> bool {
     let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
     if !answer["error"].is_null() {
@@ -41,7 +41,7 @@ pub fn is_fit(form: Dialect, body: &[u8]) -> bool {
     }
 }
 
-/// The stream of events without comments, if it may be given again.
+/// Returns the stream without comments if it is cacheable.
 pub fn fit_stream(form: Dialect, stream: &Bytes) -> Option<Bytes> {
     let mut seen = StreamFacts::default();
     let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
@@ -59,7 +59,7 @@ pub fn fit_stream(form: Dialect, stream: &Bytes) -> Option<Bytes> {
     })
 }
 
-/// The content that a stream has told.
+/// The facts collected from a stream's events.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 struct StreamFacts {
@@ -82,7 +82,7 @@ impl StreamFacts {
             self.is_unfit = true;
             return;
         };
-        // Gemini's stream has no last event: what its last chunk says may be followed by counts.
+        // Gemini's stream has no terminal event. Usage may follow the chunk with the finish reason.
         self.is_unfit |= (self.is_ended && form != Dialect::Gemini) || !event["error"].is_null();
         if form == Dialect::Openai {
             for choice in event["choices"].as_array().map_or(&[][..], Vec::as_slice) {
@@ -102,7 +102,7 @@ impl StreamFacts {
             self.is_unfit |= facts.is_unfit;
         } else if form == Dialect::OpenaiResponses {
             match event["type"].as_str().unwrap_or_default() {
-                // What it holds decides; what was told on the way is in it.
+                // The complete response decides. It contains everything from the earlier events.
                 "response.completed" => {
                     self.is_ended = true;
                     self.has_stopped = true;
@@ -127,7 +127,7 @@ impl StreamFacts {
     }
 }
 
-/// A chat message, or a part of one, that neither calls anything nor refuses.
+/// Returns whether a chat message or delta has neither a tool call nor a refusal.
 fn is_plain(message: &Value) -> bool {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
@@ -150,7 +150,7 @@ fn is_natural_end(reason: &Value) -> bool {
     matches!(reason.as_str(), Some("end_turn" | "stop_sequence"))
 }
 
-/// A whole answer that is fit, as a stream. `None`: it says something that the stream would not.
+/// Converts a cacheable answer to a stream. Returns `None` if the stream would lose content.
 pub fn as_stream(form: Dialect, body: &[u8], asks_usage: bool, created_s: u64) -> Option<Bytes> {
     let mut out = Vec::with_capacity(body.len() * 2);
     if form == Dialect::Openai {
@@ -194,7 +194,7 @@ fn say(answer: &Answer<'_>, mut write: impl FnMut(Event<'_>)) -> Option<()> {
     Some(())
 }
 
-/// A stream that is fit, as a whole answer. `None`: it says something that the whole answer would not.
+/// Converts a cacheable stream to a complete answer. Returns `None` if the answer would lose content.
 pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> {
     let mut answer = AnswerSoFar::default();
     let mut chat = openai::stream_in::Reader::default();
@@ -247,13 +247,13 @@ pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> 
     Some(Bytes::from(written))
 }
 
-/// Log probabilities have no place in a whole answer that is put together from pieces.
+/// Returns whether a chunk has log probabilities, which the assembled answer cannot hold.
 fn tells_odds(data: &[u8]) -> bool {
     let event = serde_json::from_slice::<Value>(data).unwrap_or_default();
     !event["choices"][0]["logprobs"].is_null()
 }
 
-/// The content that a stream has told so far.
+/// The content of a stream so far.
 #[derive(Debug)]
 struct AnswerSoFar {
     id: Text<'static>,

@@ -1,14 +1,14 @@
-//! Error bodies, in the shape that the clients of each surface know.
+//! Error bodies, in the format of each surface.
 
 use bytes::Bytes;
 pub(crate) use fairlead_core::routes::Surface;
 use fairlead_core::Error;
 use serde_json::{json, Value};
 
-/// The contents of an error body, before it has a shape.
+/// The contents of an error body, independent of its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorText<'a> {
-    /// The HTTP status that the body goes with.
+    /// The HTTP status of the response.
     pub status: u16,
     pub message: &'a str,
     /// OpenAI's `type`.
@@ -16,14 +16,14 @@ pub struct ErrorText<'a> {
     pub code: Option<&'a str>,
     /// The field or header that the message is about.
     pub param: Option<&'a str>,
-    /// A finer code than `code`, which Anthropic's clients act on.
+    /// A more specific code than `code`, which Anthropic's clients evaluate.
     pub detail: Option<&'a str>,
-    /// What every target of a combo came to: an object, as JSON.
+    /// The result of every target of a combo, as a JSON object.
     pub diagnostics: Option<&'a str>,
 }
 
-/// The body, as JSON. `request_id` is told where the surface has a place for it, and nowhere while it is empty, as inside of
-/// a stream, whose head has told it.
+/// Writes the JSON body. `request_id` is included if the surface has a member for it. It is empty inside a stream,
+/// whose response headers already contain it.
 pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> Bytes {
     let mut body = match surface {
         Surface::OpenAi => json!({ "error": openai(text) }),
@@ -75,8 +75,8 @@ fn openai(text: &ErrorText<'_>) -> Value {
     json!({ "message": text.message, "type": text.kind, "param": text.param, "code": text.code })
 }
 
-/// The member of a messages request that has the provider store the conversation. Anthropic's tool runners send it by
-/// themselves, and send the request again without it when the error has these details.
+/// The member of a messages request that stores the conversation at the provider. Anthropic's tool runners add it
+/// automatically, and retry without it if the error has these details.
 const THREAD: &str = "thread";
 
 /// Anthropic's closed list of error types.
@@ -95,7 +95,7 @@ pub fn anthropic_type(status: u16) -> &'static str {
     }
 }
 
-/// RFC 6749, 5.2: a code of the standard for whatever stops a request before the authorization server sees it.
+/// The RFC 6749 section 5.2 code for errors that occur before the authorization server handles the request.
 fn oauth_code(status: u16) -> &'static str {
     match status {
         503 => "temporarily_unavailable",
@@ -109,7 +109,7 @@ fn oauth_text(message: &str) -> String {
     message.replace(['"', '\\'], "'")
 }
 
-/// The names that Google's APIs give to statuses.
+/// Google's names for HTTP statuses.
 fn gemini_status(status: u16) -> &'static str {
     match status {
         401 => "UNAUTHENTICATED",

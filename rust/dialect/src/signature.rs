@@ -1,7 +1,8 @@
-//! Signed thinking on its way between dialects. A signature is worth something only to the provider that made it, and a
-//! caller sends it back as it came; so one that leaves its dialect says whose it is, and others' are left out.
+//! Reasoning signatures across dialects. A signature is valid only at the provider that created it, and a caller sends
+//! it back unchanged. A signature that leaves its dialect is marked with its vendor, and other vendors' signatures are
+//! dropped.
 //!
-//! Anthropic's carry no mark: they are the oldest that travel.
+//! Anthropic's signatures have no mark, because they were the first to be translated.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use base64::Engine as _;
 
 use crate::text::Text;
 
-/// Whose a signature is.
+/// The vendor that created a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
     Anthropic,
@@ -19,17 +20,17 @@ pub(crate) enum Maker {
     Responses,
 }
 
-/// Before Anthropic's signatures at callers of responses, whose form has no mark of its own.
+/// The mark of Anthropic signatures for callers of the responses dialect.
 const ANTHROPIC: &str = "anthropic:";
 const GEMINI: &str = "gemini:";
 const RESPONSES: &str = "responses:";
-/// The signature of a call that another maker's model made: Gemini refuses a call without one.
+/// The signature for a call that another vendor's model made. Gemini rejects a call without a signature.
 pub(crate) const UNSIGNED: &str = "skip_thought_signature_validator";
-/// Hidden thinking of Anthropic's, where a form has one place for both.
+/// The mark of Anthropic's redacted reasoning in dialects with a single field for both.
 const REDACTED: &str = "redacted:";
-/// How OpenAI's own encrypted reasoning begins.
+/// The start of OpenAI's encrypted reasoning.
 const OPENAI_OPENING: &str = "gAAAA";
-/// The prefix of a foreign signature inside a Gemini one, which must be base64.
+/// The prefix of a foreign signature inside a Gemini signature, which must be base64.
 const WRAPPED: &str = "fl1:";
 
 const LAX: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -48,7 +49,7 @@ pub(crate) fn maker_of(signature: &str) -> Maker {
     }
 }
 
-/// A signature of a Gemini provider's, or of a caller who speaks its form.
+/// Reads a signature from a Gemini provider or a Gemini caller.
 pub(crate) fn from_gemini(signature: &Text<'_>) -> Text<'static> {
     let signature = signature.decode();
     let bytes = STANDARD.decode(&*signature).or_else(|_| URL_SAFE.decode(&*signature)).unwrap_or_default();
@@ -58,7 +59,7 @@ pub(crate) fn from_gemini(signature: &Text<'_>) -> Text<'static> {
     }
 }
 
-/// As a caller of Gemini's form keeps it.
+/// Writes a signature for a Gemini caller.
 pub(crate) fn for_gemini_caller(signature: &str) -> String {
     match signature.strip_prefix(GEMINI) {
         Some(own) => own.to_owned(),
@@ -66,22 +67,22 @@ pub(crate) fn for_gemini_caller(signature: &str) -> String {
     }
 }
 
-/// For a Gemini provider, if it made it.
+/// Returns the signature for a Gemini provider. `None` if another vendor created it.
 pub(crate) fn for_gemini(signature: &str) -> Option<&str> {
     signature.strip_prefix(GEMINI)
 }
 
-/// Encrypted reasoning of a provider's that speaks responses.
+/// Reads encrypted reasoning from a provider of the responses dialect.
 pub(crate) fn from_responses(id: &str, encrypted: &str) -> Text<'static> {
     format!("{RESPONSES}{id}:{encrypted}").into()
 }
 
-/// The id and the encrypted content for such a provider, if it made it.
+/// Returns the id and the encrypted content for such a provider. `None` if another vendor created them.
 pub(crate) fn for_responses(signature: &str) -> Option<(&str, &str)> {
     signature.strip_prefix(RESPONSES)?.split_once(':')
 }
 
-/// As a caller of responses keeps it: encrypted reasoning says whose it is, so that it goes to no other maker.
+/// Writes a signature for a caller of the responses dialect. The mark prevents that it is sent to another vendor.
 pub(crate) fn for_responses_caller(signature: &str) -> String {
     if maker_of(signature) == Maker::Anthropic && redacted_in(signature).is_none() {
         format!("{ANTHROPIC}{signature}")
@@ -90,23 +91,23 @@ pub(crate) fn for_responses_caller(signature: &str) -> String {
     }
 }
 
-/// Whether a provider of Anthropic's dialect refuses a signature in a body that passes.
+/// Returns whether a provider of Anthropic's dialect would reject a signature in a body that passes through.
 pub(crate) fn is_foreign_to_messages(signature: &str) -> bool {
     signature.is_empty() || maker_of(signature) != Maker::Anthropic
 }
 
-/// Whether a provider of responses refuses such encrypted reasoning.
+/// Returns whether a provider of the responses dialect would reject this encrypted reasoning.
 pub(crate) fn is_foreign_to_responses(encrypted: &str) -> bool {
     [ANTHROPIC, GEMINI, REDACTED].iter().any(|mark| encrypted.starts_with(mark))
 }
 
-/// Whether a Gemini provider refuses such a signature.
+/// Returns whether a Gemini provider would reject this signature.
 pub(crate) fn is_foreign_to_gemini(signature: &str) -> bool {
     let bytes = STANDARD.decode(signature).or_else(|_| URL_SAFE.decode(signature)).unwrap_or_default();
     bytes.starts_with(WRAPPED.as_bytes())
 }
 
-/// What a caller who speaks responses sends back: a signature, or hidden thinking.
+/// The reasoning that a caller of the responses dialect sends back: a signature or redacted reasoning.
 pub(crate) enum CallerReasoning {
     Signature(Text<'static>),
     Redacted(Text<'static>),
@@ -122,17 +123,17 @@ pub(crate) fn from_responses_caller(id: &str, encrypted: &str) -> CallerReasonin
     CallerReasoning::Signature(encrypted.strip_prefix(ANTHROPIC).unwrap_or(encrypted).to_owned().into())
 }
 
-/// Hidden thinking as the signature of thinking that says nothing.
+/// Wraps redacted reasoning as the signature of an empty reasoning block.
 pub(crate) fn of_redacted(data: &str) -> String {
     format!("{REDACTED}{data}")
 }
 
-/// The hidden thinking in such a signature.
+/// Unwraps redacted reasoning from such a signature.
 pub(crate) fn redacted_in(signature: &str) -> Option<&str> {
     signature.strip_prefix(REDACTED)
 }
 
-/// Whether a provider of Anthropic's dialect takes it.
+/// Returns whether a provider of Anthropic's dialect accepts the signature.
 pub(crate) fn is_anthropics(signature: &Text<'_>) -> bool {
     let signature: Cow<'_, str> = signature.decode();
     maker_of(&signature) == Maker::Anthropic

@@ -1,8 +1,8 @@
-//! Server-sent events: a byte stream cut into events as it arrives, nothing copied that need not be.
+//! Splits a byte stream into server-sent events as it arrives, with as little copying as possible.
 //!
-//! An event is every byte up to and including the blank line that ends it, so events joined are the stream again. Lines
-//! end with LF, CRLF or CR, mixed as they like. A caller judges each event as soon as it is whole; those that stay are
-//! handed on in the longest runs that the chunk allows, and a part of an event waits for its rest.
+//! An event includes every byte up to the blank line that ends it, so the concatenated events are the original stream.
+//! Lines end with LF, CRLF or CR in any mixture. The caller judges each event when it is complete. Accepted events are
+//! passed on in the longest runs within a chunk, and an incomplete event is buffered.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,23 +15,23 @@ use crate::Pieces;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// How long an event may get.
+/// The size limits of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A part of an event that is longer is not held back any more but passed on as it comes.
+    /// An incomplete event longer than this is passed on as it arrives instead of buffered.
     pub held_bytes: usize,
-    /// An event that is longer is a fault.
+    /// A longer event is an error.
     pub event_bytes: usize,
 }
 
-/// The piece of a stream that a judge is shown. A byte order mark at the start of the stream is left out.
+/// A piece of the stream for the judge. A byte order mark at the start of the stream is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// A whole event with the blank line that ends it.
+    /// A complete event including the blank line that ends it.
     Event(&'a [u8]),
-    /// The first bytes of an event too long to be held; at least [`Limits::held_bytes`] of them.
+    /// The first bytes of an event that is too long to buffer; at least [`Limits::held_bytes`].
     Opening(&'a [u8]),
-    /// Later bytes of such an event. They pass whatever the verdict is, because their beginning has.
+    /// Later bytes of such an event. They always pass, because the first bytes have passed.
     More(&'a [u8]),
 }
 
@@ -39,47 +39,47 @@ pub enum Part<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Pass,
-    /// Leave it out. For an `Opening` as good as `Stop`.
+    /// Drop the part. For an `Opening`, equivalent to `Stop`.
     Drop,
-    /// Pass it, and nothing after it.
+    /// Pass the part, and drop everything after it.
     Last,
-    /// Leave it out, and everything after it.
+    /// Drop the part and everything after it.
     Stop,
 }
 
-/// Where the stream stands after a chunk.
+/// The state of the stream after a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Open,
-    /// A judge said `Last` or `Stop`: later chunks are dropped.
+    /// The judge returned `Last` or `Stop`. Later chunks are dropped.
     Ended,
-    /// An event passed [`Limits::event_bytes`]: later chunks are dropped.
+    /// An event exceeded [`Limits::event_bytes`]. Later chunks are dropped.
     TooLong,
 }
 
-/// Bytes held back when the stream came to its end.
+/// The bytes still buffered at the end of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {
     pub bytes: Bytes,
-    /// Whether the bytes are a whole event; only a line feed was still possible.
+    /// The bytes are a complete event. Only a line feed could have followed.
     pub whole: bool,
-    /// The beginning of this event was passed on already.
+    /// The beginning of this event has been passed on.
     pub mid_event: bool,
 }
 
-/// Cuts chunks into events.
+/// Splits chunks into events.
 pub struct Framer {
     limits: Limits,
     flow: Flow,
-    /// Begun in earlier chunks, not passed on.
+    /// The buffered start of the current event.
     buffer: BytesMut,
-    /// Bytes of the present event that were passed on before it was whole.
+    /// The bytes of the current event that were passed on before it was complete.
     gone_bytes: usize,
-    /// No byte of the present line was seen.
+    /// The current line has no bytes so far.
     line_empty: bool,
-    /// The last byte was a CR, and whether a LF belongs to it is not known.
+    /// The last byte was a CR, and an LF may follow that belongs to it.
     after_cr: Option<Line>,
-    /// No event was judged yet, so a byte order mark may stand here.
+    /// No event has been judged yet, so a byte order mark is allowed.
     at_start: bool,
 }
 
@@ -108,7 +108,7 @@ impl Framer {
         }
     }
 
-    /// Takes the next chunk, shows each part to `judge` in order, and returns the bytes that stay.
+    /// Processes the next chunk: shows each part to `judge` in order, and returns the accepted bytes.
     pub fn push(&mut self, chunk: &Bytes, mut judge: impl FnMut(Part<'_>) -> Verdict) -> (Pieces, Flow) {
         let mut run = Run { chunk, pieces: Pieces::new(), from: 0 };
         let mut start = 0;
@@ -126,23 +126,23 @@ impl Framer {
         (run.pieces, self.flow)
     }
 
-    /// Ends the stream and gives what was held back.
+    /// Ends the stream and returns the buffered bytes.
     pub fn close(self) -> Rest {
         let whole = self.after_cr == Some(Line::Blank);
         let skip = if self.at_start && self.buffer.starts_with(BOM) { BOM.len() } else { 0 };
         Rest { bytes: self.buffer.freeze().slice(skip..), whole, mid_event: self.gone_bytes > 0 }
     }
 
-    /// Whether everything passed on so far is whole events, so that another event may follow.
+    /// Returns whether only complete events have been passed on, so that another event can be inserted.
     pub fn between_events(&self) -> bool {
         self.gone_bytes == 0
     }
 
-    /// Offset after the blank line that ends the present event, if the chunk has it at or after `at`.
+    /// Returns the offset after the blank line that ends the current event, if the chunk contains it at or after `at`.
     fn event_end(&mut self, chunk: &[u8], mut at: usize) -> Option<usize> {
         loop {
             if let Some(line) = self.after_cr {
-                // At the end of the chunk this stays undecided: a LF in the next one would belong to this CR.
+                // At the end of the chunk this is undecided: an LF in the next chunk would belong to this CR.
                 let next = *chunk.get(at)?;
                 self.after_cr = None;
                 at += usize::from(next == b'\n');
@@ -207,7 +207,7 @@ impl Framer {
         verdict
     }
 
-    /// The chunk ends within an event that begins at `start`, or began earlier.
+    /// Handles an incomplete event at the end of the chunk. The event starts at `start` or in an earlier chunk.
     fn keep_or_pass(&mut self, run: &mut Run<'_>, start: usize, judge: &mut impl FnMut(Part<'_>) -> Verdict) {
         let part = run.chunk.get(start..).unwrap_or_default();
         if self.gone_bytes == 0 && self.buffer.len() + part.len() <= self.limits.held_bytes {
@@ -251,7 +251,7 @@ impl Framer {
     }
 }
 
-/// Tells how much is held, and never what: these are the words of a conversation.
+/// Prints the number of buffered bytes but not their content, which is part of a conversation.
 impl fmt::Debug for Framer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held_bytes = self.buffer.len();
@@ -259,16 +259,16 @@ impl fmt::Debug for Framer {
     }
 }
 
-/// The bytes of a chunk that stay, gathered in as few slices as there are gaps.
+/// The accepted bytes of a chunk, in as few slices as possible.
 struct Run<'a> {
     chunk: &'a Bytes,
     pieces: Pieces,
-    /// Start of the bytes that stay and are no piece yet.
+    /// The start of the accepted bytes that are not in a slice yet.
     from: usize,
 }
 
 impl Run<'_> {
-    /// Closes the run at `end`.
+    /// Ends the current run at `end`.
     fn keep_until(&mut self, end: usize) {
         if self.from < end {
             self.pieces.push(self.chunk.slice(self.from..end));
@@ -277,7 +277,7 @@ impl Run<'_> {
     }
 }
 
-/// The data of an event: its `data` fields joined by LF. Borrowed when there is one field; `None` when there is none.
+/// Returns the data of an event: its `data` fields joined by LF. Borrowed for a single field; `None` without one.
 pub fn data_of(event: &[u8]) -> Option<Cow<'_, [u8]>> {
     let mut data: Option<Cow<'_, [u8]>> = None;
     let mut rest = event;

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Pushes `stream` cut at `cuts` and returns the parts shown, the bytes passed and the rest.
+/// Pushes `stream`, split at `cuts`. Returns the parts shown, the bytes passed and the rest.
 fn frame(
     stream: &[u8],
     cuts: &[usize],
@@ -132,7 +132,7 @@ fn a_long_event_passes_in_parts_up_to_the_limit() {
     assert_eq!(["opening", "more", "more", "event", "opening"], *kinds);
 }
 
-/// Bytes that are mostly line ends and field names, cut at random places.
+/// Mostly line ends and field names, split at random offsets.
 fn stream_and_cuts() -> impl Strategy<Value = (Vec<u8>, Vec<usize>)> {
     let atoms = prop::sample::select(vec![
         &b"\n"[..],
@@ -178,7 +178,7 @@ proptest! {
     fn dropped_events_are_gone_and_the_rest_stays((stream, cuts) in stream_and_cuts()) {
         let keeps = |event: &[u8]| data_of(event).is_some();
         let verdict = |event: &[u8]| if keeps(event) { Verdict::Pass } else { Verdict::Drop };
-        // A first line without a mark, which would pass unseen.
+        // The first line prevents a byte order mark, which would be skipped.
         let stream = [b": start\n", &*stream].concat();
         let (events, passed, _) = frame(&stream, &cuts, Limits::default(), verdict);
         prop_assert_eq!(events.iter().filter(|event| keeps(event)).flatten().copied().collect::<Vec<u8>>(), passed);

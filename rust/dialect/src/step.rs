@@ -1,23 +1,23 @@
-//! One event of a provider's stream: reading it, and the outcome for its reader.
+//! Reads one event of a provider's stream.
 
 use crate::lenient;
 use crate::model::Event;
 use crate::openai::error::UpstreamError;
 
-/// An event that is not what its protocol says.
+/// An event that violates its protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The outcome of an event.
+/// The result of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     More,
-    /// The upstream's terminal event.
+    /// The provider's terminal event.
     Done,
     Failed(UpstreamError),
 }
 
-/// Reads an event of a stream, as [`lenient::read`] reads JSON, unless it failed after something of it was told.
+/// Parses an event with [`lenient::read`]. It does not retry after an attempt that already emitted output.
 pub(crate) fn read_event(
     data: &[u8],
     emit: &mut dyn FnMut(Event<'_>),

@@ -1,16 +1,16 @@
-//! Streamed answers between any two dialects: an upstream's events go into the model and out again as the caller's, each
-//! as soon as it is whole, and whatever happens the caller gets exactly one end.
+//! Translates streamed answers between any two dialects. Each event is parsed into the model and written in the
+//! caller's dialect as soon as it is complete. The caller always receives exactly one terminal event.
 //!
 //! ```text
-//! upstream says                               the caller gets after it         outcome
-//! why the model stopped, its terminal event   the caller's terminal event      completed
-//! why the model stopped, then a clean end     the caller's terminal event      completed
-//! an error event                              an error event                   upstream failed
-//! anything else, cut or not                   an error event                   upstream failed
+//! upstream sends                      caller receives at the end   outcome
+//! stop reason and terminal event      terminal event               completed
+//! stop reason, then a clean end       terminal event               completed
+//! an error event                      an error event               upstream failed
+//! anything else, truncated or not     an error event               upstream failed
 //! ```
 //!
-//! Where both sides speak chat, `openai::stream` does the same without reading what it need not read. Where both speak
-//! messages, events are read here for what they tell, and pass byte for byte.
+//! If both sides use the chat dialect, `openai::stream` does this with less parsing. If both use messages, events are
+//! parsed here and passed through byte for byte.
 
 use bytes::Bytes;
 use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
@@ -29,18 +29,17 @@ use crate::tool_names::{name_as_caller, ToolNames};
 use crate::translate::{self, Pair};
 use crate::{anthropic, gemini, openai, responses, Pieces};
 
-/// An event longer than this is a fault; up to it, it is held until it is whole.
+/// The maximum size of an event. Events are buffered until they are complete; a longer one is an error.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
-/// Follows one answer from its first chunk to its end.
+/// Processes one answer from its first chunk to its end.
 #[derive(Debug)]
 pub enum Follow {
     Scan(Box<StreamScan>),
     Translate(Box<Translation>),
 }
 
-/// Streamed answers between any two dialects: an upstream's events go into the model and out again as the caller's, each as soon as
-/// it is whole, and whatever happens the caller gets exactly one end.
+/// Translates one streamed answer. See the module's description.
 #[derive(Debug)]
 pub struct Translation {
     framer: Framer,
@@ -51,7 +50,7 @@ pub struct Translation {
 struct State {
     caller: Dialect,
     created_s: u64,
-    /// For an answer whose provider gave it none.
+    /// The id of an answer without one from the provider.
     id: String,
     tool_names: ToolNames,
     reader: Reader,
@@ -61,14 +60,14 @@ struct State {
     end: Option<Ended>,
 }
 
-/// The way that events are passed on.
+/// How events are passed on.
 #[derive(Debug)]
 enum PassMode {
-    /// Events pass as they came.
+    /// Events pass unchanged.
     Pass,
-    /// The data of events passes as it came, as the elements of a list.
+    /// The data of events passes unchanged, as the elements of a list.
     List(Framing),
-    /// Events are said in the caller's form.
+    /// Events are written in the caller's dialect.
     Say(Encoder),
 }
 
@@ -137,7 +136,7 @@ impl Follow {
         Self::Translate(Box::new(Translation { framer: Framer::new(limits), state }))
     }
 
-    /// Takes the next chunk of the upstream's body.
+    /// Processes the next chunk of the provider's response body.
     pub fn push(&mut self, chunk: &Bytes) -> StreamPiece {
         match self {
             Self::Scan(scan) => scan.push(chunk),
@@ -145,7 +144,7 @@ impl Follow {
         }
     }
 
-    /// The last usage told so far.
+    /// Returns the last usage reported so far.
     pub fn usage(&self) -> Option<Usage> {
         match self {
             Self::Scan(scan) => scan.usage(),
@@ -153,7 +152,7 @@ impl Follow {
         }
     }
 
-    /// Whether a comment may be sent now.
+    /// Returns whether a comment can be sent now.
     pub fn between_events(&self) -> bool {
         match self {
             Self::Scan(scan) => scan.between_events(),
@@ -201,7 +200,7 @@ impl Translation {
     fn finish(self, how: End) -> Closing {
         let Self { framer, mut state } = self;
         let mut out = Vec::new();
-        // As in `openai::stream`.
+        // Same rule as in `openai::stream`.
         let is_taken_away = matches!((&state.end, &how), (Some(Ended::Done), End::Broken(fault)) if fault.kind == ErrorKind::GuardrailBlocked);
         if state.end.is_none() || is_taken_away {
             match how {
@@ -226,11 +225,11 @@ impl Translation {
 
 impl State {
     fn judge(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> Verdict {
-        // Events are held until they are whole, so there are no others.
+        // Events are buffered until they are complete, so the other parts do not occur.
         let (Part::Event(event) | Part::Opening(event) | Part::More(event)) = part;
         let passes = matches!(self.way, PassMode::Pass);
         match data_of(event) {
-            // A comment is the upstream's own sign of life.
+            // A comment is a keep-alive from the provider.
             None => return if passes { Verdict::Pass } else { Verdict::Drop },
             Some(data) if data.trim_ascii_start().is_empty() => return Verdict::Drop,
             Some(data) => self.take(&data, out),
@@ -243,7 +242,7 @@ impl State {
         }
     }
 
-    /// Reads the data of an event and says it again in the caller's form.
+    /// Parses the data of an event and writes it in the caller's dialect.
     fn take(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let before = out.len();
         self.watch.read_event(data);
@@ -259,7 +258,7 @@ impl State {
         let step = read_event(data, &mut emit, |data, emit| self.reader.read(data, emit));
         match step.and_then(|step| is_said.map(|()| step)) {
             Ok(Step::More) => self.relist(data, out),
-            // Some chat servers never say why the model stopped.
+            // Some chat servers never send a finish reason.
             Ok(Step::Done) if self.reader.stop().is_none() && !self.is_done_unsaid() => {
                 return self.fail(incomplete(), out)
             }
@@ -291,7 +290,7 @@ impl State {
                 return;
             }
             Err(Malformed) => {
-                // What was said of it stays said: the encoder counts on it.
+                // Output that was already written is sent, because the encoder's state includes it.
                 self.fail(invalid("The provider sent an event that is not what its protocol says."), out);
                 return;
             }
@@ -299,12 +298,12 @@ impl State {
         self.answered = self.answered || matches!(self.way, PassMode::Pass) || out.len() > before;
     }
 
-    /// Whether a terminal event ends an answer that did not say why it ended.
+    /// Returns whether a terminal event may end the answer without a finish reason.
     fn is_done_unsaid(&self) -> bool {
         matches!(self.reader, Reader::Chat(_)) && self.watch.has_said()
     }
 
-    /// The whole response, where there is one to keep.
+    /// Returns the complete response if it is to be stored.
     fn response(&mut self) -> Option<Bytes> {
         match (&mut self.way, &mut self.reader) {
             (PassMode::Say(Encoder::Responses(encoder)), _) => encoder.take_response(),
@@ -344,7 +343,7 @@ impl State {
         self.end = Some(Ended::Fault(error));
     }
 
-    /// The end of a stream that broke, in the caller's form.
+    /// Writes the end of a failed stream in the caller's dialect.
     fn say_failed(&mut self, text: &ErrorText<'_>, out: &mut Vec<u8>) {
         match (&mut self.way, &self.reader) {
             (PassMode::List(framing), _) => framing.fail(text, out),
@@ -361,7 +360,7 @@ impl State {
         }
     }
 
-    /// `rest` is what was held when the upstream's body ended: an event whose blank line may be missing.
+    /// `rest` holds the bytes buffered when the response body ended: an event whose blank line may be missing.
     fn end_cleanly(&mut self, rest: &[u8], out: &mut Vec<u8>) {
         if let Some(data) = data_of(rest).filter(|data| is_whole(data)) {
             self.take(&data, out);
@@ -386,7 +385,7 @@ impl State {
     }
 }
 
-/// Whether data at the end of a body is not cut off.
+/// Returns whether data at the end of a body is complete.
 fn is_whole(data: &[u8]) -> bool {
     data.starts_with(b"[DONE]") || fairlead_core::json::validate(data, fairlead_core::json::MAX_DEPTH).is_ok()
 }
@@ -442,7 +441,8 @@ impl Encoder {
     }
 }
 
-/// An error as the whole of a stream, in the caller's form; `is_list` for a Gemini caller who reads one JSON list.
+/// Writes an error as the only content of a stream in the caller's dialect. `is_list`: a Gemini caller reads a JSON
+/// array.
 pub fn terminal_error(form: Dialect, is_list: bool, text: &ErrorText<'_>) -> Bytes {
     match form {
         Dialect::Openai => openai::stream::terminal_error(text),
@@ -459,7 +459,7 @@ pub fn terminal_error(form: Dialect, is_list: bool, text: &ErrorText<'_>) -> Byt
     }
 }
 
-/// A sign of life that clients of this form ignore.
+/// A keep-alive that clients of this dialect ignore.
 pub fn heartbeat(form: Dialect, is_list: bool) -> Bytes {
     if form == Dialect::Gemini && is_list {
         Bytes::from_static(b"\r\n")
@@ -468,7 +468,7 @@ pub fn heartbeat(form: Dialect, is_list: bool) -> Bytes {
     }
 }
 
-/// The status that an error told in a stream would have had.
+/// The HTTP status for an error that was reported within a stream.
 fn status_of(error: &UpstreamError) -> u16 {
     let status = error.code.as_deref().and_then(|code| code.parse::<u16>().ok());
     if let Some(status) = status.filter(|status| (400..600).contains(status)) {

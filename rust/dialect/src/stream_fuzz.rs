@@ -1,4 +1,4 @@
-//! Streams of every dialect, nearly right, cut anywhere: what a caller gets is what it gets of the uncut stream.
+//! Fuzzes streams of every dialect: nearly valid streams give the same output however they are split.
 
 use crate::answer_context::AnswerContext;
 use crate::fuzz;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, Index};
 use std::path::Path;
 
-/// Events as providers send them, taken from recorded streams.
+/// Events as providers send them, from recorded streams.
 fn recorded(form: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dialects/streams").join(form);
     let mut paths: Vec<_> =
@@ -63,7 +63,7 @@ fn any_stream(form: &str) -> impl Strategy<Value = (Bytes, Vec<Index>)> {
         8 => select(recorded(form)),
         2 => noise.prop_map(<[u8]>::to_vec),
         1 => proptest::collection::vec(any::<u8>(), 0..8),
-        // An event of the dialect with a byte of it changed.
+        // An event of the dialect with one byte changed.
         2 => (select(recorded(form)), any::<Index>(), any::<u8>()).prop_map(|(mut event, at, byte)| {
             let at = at.index(event.len());
             event[at] = byte;
@@ -74,7 +74,7 @@ fn any_stream(form: &str) -> impl Strategy<Value = (Bytes, Vec<Index>)> {
     (stream, proptest::collection::vec(any::<Index>(), 0..12))
 }
 
-/// What the caller gets, and how it ended.
+/// Returns the caller's output and the outcome.
 fn streamed(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>, String) {
     let context =
         AnswerContext { created_s: 1, asks_usage: true, is_list, id: "id".to_owned(), ..AnswerContext::default() };
@@ -127,7 +127,7 @@ fn fuzz_stream_gemini() {
     check(Dialect::Gemini, "gemini");
 }
 
-/// The reading of the specification, line by line, of a stream that is there whole.
+/// Splits a complete stream line by line, as the specification describes it.
 fn plain_reading(stream: &[u8]) -> Vec<Vec<u8>> {
     let text = stream.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(stream);
     let mut events = Vec::new();

@@ -1,7 +1,7 @@
-//! Whether an answer says anything: a text, a refusal, a call of a tool, a thought, or whatever else its form has for saying
-//! something. A server that is overloaded or misled may end a turn well with nothing in it, which is no answer.
+//! Decides whether an answer has content: text, a refusal, a tool call, reasoning, or other content of its dialect. An
+//! overloaded or misconfigured server can end a turn successfully without content, which is not a valid answer.
 //!
-//! An answer that tells why it has nothing (its length, a filter, the caller's own stop sequence) is one all the same.
+//! An answer with an explanation for missing content (length, content filter, stop sequence) is valid.
 
 use fairlead_core::Dialect;
 use memchr::memmem;
@@ -11,10 +11,10 @@ use crate::ending::{self, Ending};
 use crate::lenient;
 use crate::model::Stop;
 
-/// Members of a chat message that say nothing by themselves.
+/// Members of a chat message that are not content.
 const ENVELOPE: &[&str] = &["role", "name", "annotations", "provider_specific_fields"];
 
-/// Follows a stream until it has said something.
+/// Follows a stream until it has content.
 #[derive(Debug)]
 pub(crate) struct Watch {
     form: Dialect,
@@ -27,7 +27,7 @@ impl Watch {
         Self { form, has_said: false, is_excused: false }
     }
 
-    /// The data of the next event.
+    /// Reads the data of the next event.
     pub(crate) fn read_event(&mut self, data: &[u8]) {
         if self.has_said {
             return;
@@ -46,7 +46,7 @@ impl Watch {
         self.is_excused = self.is_excused || excuses(self.form, &event);
     }
 
-    /// An event that is too long to be held until it is whole.
+    /// Notes an event that is too long to buffer.
     pub(crate) fn note_long_event(&mut self) {
         self.has_said = true;
     }
@@ -55,19 +55,19 @@ impl Watch {
         self.has_said
     }
 
-    /// Whether the stream may not end here as an answer.
+    /// Returns whether the stream would be empty if it ended here.
     pub(crate) fn is_empty(&self) -> bool {
         !self.has_said && !self.is_excused
     }
 }
 
-/// Whether a whole answer, which is a JSON object, says nothing.
+/// Returns whether a complete answer, which is a JSON object, has no content.
 pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
     let marks: &[&[u8]] = match form {
         Dialect::Openai => &[b"\"content\"", b"\"tool_calls\""],
         Dialect::OpenaiResponses | Dialect::Anthropic | Dialect::Gemini => &[b"\"text\""],
     };
-    // Nearly every answer is told from nothing by its first words.
+    // A quick search finds content in nearly every answer.
     if marks.iter().any(|mark| is_filled(body, mark)) {
         return false;
     }
@@ -81,7 +81,7 @@ pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
     !has_said && !excuses(form, &answer)
 }
 
-/// The text of a whole answer, of its first choice; `None` for one that calls tools, or is no answer.
+/// Returns the text of a complete answer's first choice. `None` for an answer that calls tools or is invalid.
 pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
     let answer = lenient::value(body)?;
     let of_type = |list: &Value, wanted: &str, member: &str| -> String {
@@ -117,8 +117,8 @@ pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
     }
 }
 
-/// Whether a member of this name has a text or a list that is not empty. Names inside of texts have a backslash before their
-/// last quote, so they are not met.
+/// Returns whether a member with this name has a text or a list that is not empty. Names inside JSON strings have a
+/// backslash before the closing quote, so they do not match.
 fn is_filled(body: &[u8], name: &[u8]) -> bool {
     memmem::find_iter(body, name).any(|at| {
         let rest = body.get(at + name.len()..).unwrap_or_default().trim_ascii_start();
@@ -146,7 +146,7 @@ fn has_content(value: &Value) -> bool {
     }
 }
 
-/// A completion or a chunk of one.
+/// A chat completion or a chunk of one.
 fn chat(answer: &Value) -> bool {
     list(&answer["choices"]).iter().any(|choice| {
         let has_member = |of: &str| {
@@ -157,7 +157,7 @@ fn chat(answer: &Value) -> bool {
     })
 }
 
-/// A block of a message, whole or as it begins.
+/// A block of a message, complete or at its start.
 fn block(block: &Value) -> bool {
     match block["type"].as_str() {
         Some("text") => has_content(&block["text"]),
@@ -178,7 +178,7 @@ fn messages_event(event: &Value) -> bool {
     }
 }
 
-/// The items of a response.
+/// The output items of a response.
 fn items(output: &Value) -> bool {
     list(output).iter().any(|item| match item["type"].as_str() {
         Some("message") => list(&item["content"]).iter().any(|part| match part["type"].as_str() {
@@ -205,7 +205,7 @@ fn responses_event(event: &Value) -> bool {
     }
 }
 
-/// A generated content or a chunk of one.
+/// A Gemini answer or a chunk of one.
 fn gemini(answer: &Value) -> bool {
     list(&answer["candidates"]).iter().flat_map(|candidate| list(&candidate["content"]["parts"])).any(|part| {
         let members = part.as_object().into_iter().flatten();
@@ -213,7 +213,7 @@ fn gemini(answer: &Value) -> bool {
     })
 }
 
-/// Whether the answer tells why there may be nothing in it.
+/// Returns whether the answer explains its missing content.
 fn excuses(form: Dialect, answer: &Value) -> bool {
     match form {
         Dialect::Openai => list(&answer["choices"])
@@ -231,7 +231,7 @@ fn excuses(form: Dialect, answer: &Value) -> bool {
             let whole = if answer["response"].is_object() { &answer["response"] } else { answer };
             let is_event = answer["type"].is_string();
             let status = whole["status"].as_str();
-            // A stream tells the status of its response from its first event on.
+            // In a stream, every event from the first on includes the response's status.
             let is_last = !is_event || answer["type"] == "response.incomplete";
             is_last && matches!(status, Some(status) if status != "completed")
         }
@@ -327,7 +327,7 @@ mod tests {
         }
     }
 
-    /// After how many of these events a stream has said something, and whether it is empty at its end.
+    /// Returns the number of events after which the stream had content, and whether it is empty at its end.
     fn watched(form: Dialect, events: &[&str]) -> (Option<usize>, bool) {
         let mut watch = Watch::new(form);
         let mut first_at = None;

@@ -1,7 +1,7 @@
-//! JSON strings that are carried from one body to another without being decoded.
+//! JSON strings that are copied from one body to another without decoding.
 //!
-//! Most of a conversation is text that no rule looks at. It stays the token that the sender wrote, escapes and all, and is
-//! copied into the other dialect's body in one piece; so translating costs no decoding and changes no byte of it.
+//! Most of a conversation is text that no rule reads. It is stored as the sender's JSON token, including escapes, and
+//! copied into the other dialect's body as a whole. So translation does not decode it and changes no byte of it.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -10,22 +10,22 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A text, as a token or decoded. Its `Debug` shows nothing of it.
+/// A text, as a token or decoded. `Debug` does not print the content.
 #[derive(Clone)]
 pub(crate) enum Text<'a> {
-    /// A whole JSON string with its quotes.
+    /// A complete JSON string including its quotes.
     Token(&'a str),
     Plain(Cow<'a, str>),
 }
 
 impl<'a> Text<'a> {
-    /// The token, if the value is a string.
+    /// Returns the token if the value is a string.
     pub(crate) fn of(raw: &'a RawValue) -> Option<Self> {
         let token = raw.get();
         token.starts_with('"').then_some(Self::Token(token))
     }
 
-    /// The text of JSON that stands in a string, or as it is.
+    /// Returns JSON that is embedded in a string, or any other JSON unchanged.
     pub(crate) fn of_json(raw: &'a RawValue) -> Self {
         Self::of(raw).unwrap_or(Self::Plain(Cow::Borrowed(raw.get())))
     }
@@ -37,7 +37,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text without escapes. Half of a pair of surrogates, which a provider may send, is read as U+FFFD.
+    /// Decodes the escapes. A lone surrogate, which a provider may send, becomes U+FFFD.
     pub(crate) fn decode(&self) -> Cow<'a, str> {
         match self {
             Self::Plain(text) => text.clone(),
@@ -46,7 +46,7 @@ impl<'a> Text<'a> {
                 if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
                     Cow::Borrowed(inner)
                 } else {
-                    // The token was scanned before; a lone surrogate of a provider's is all that can fail here.
+                    // The token has been scanned before, so only a provider's lone surrogate can fail here.
                     let whole = serde_json::from_str::<String>(token);
                     Cow::Owned(whole.or_else(|_| serde_json::from_str(&without_halves(token))).unwrap_or_default())
                 }
@@ -54,7 +54,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The inner part of its JSON string, as it stands between the quotes.
+    /// Appends the content of its JSON string, without the quotes.
     pub(crate) fn push_inner(&self, out: &mut Vec<u8>) {
         match self {
             Self::Token(token) => {
@@ -83,7 +83,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// A member that is a text, or else counts for nothing.
+/// Deserializes a string member. Any other type counts as absent.
 pub(crate) fn if_text<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Text<'a>>, D::Error> {
     <&'a RawValue>::deserialize(deserializer).map(Text::of)
 }
@@ -100,7 +100,7 @@ impl From<&'static str> for Text<'static> {
     }
 }
 
-/// Writes JSON forwards; commas come by themselves.
+/// Writes JSON sequentially and inserts the commas.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     out: Vec<u8>,
@@ -136,7 +136,7 @@ impl Writer {
         self
     }
 
-    /// `name` needs no escape.
+    /// `name` must not need escapes.
     pub(crate) fn key(&mut self, name: &str) -> &mut Self {
         let out = self.lead();
         out.push(b'"');
@@ -146,7 +146,7 @@ impl Writer {
         self
     }
 
-    /// A name of the caller's.
+    /// Writes a member name from the caller's body.
     pub(crate) fn name(&mut self, name: &str) -> &mut Self {
         self.str(name);
         self.out.push(b':');
@@ -154,7 +154,7 @@ impl Writer {
         self
     }
 
-    /// Any whole JSON value.
+    /// Writes any complete JSON value.
     pub(crate) fn raw(&mut self, json: &str) -> &mut Self {
         self.lead().extend_from_slice(json.as_bytes());
         self
@@ -162,7 +162,7 @@ impl Writer {
 
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
         let out = self.lead();
-        // Writing into memory cannot fail.
+        // Writing into memory does not fail.
         let _written = write!(out, "{number}");
         self
     }
@@ -178,7 +178,7 @@ impl Writer {
         self.joined(&[text])
     }
 
-    /// One string made of several.
+    /// Writes several texts as one string.
     pub(crate) fn joined(&mut self, texts: &[&str]) -> &mut Self {
         let out = self.lead();
         out.push(b'"');
@@ -189,7 +189,7 @@ impl Writer {
         self
     }
 
-    /// A string from its inner part.
+    /// Writes a string from its escaped content.
     pub(crate) fn inner(&mut self, inner: &[u8]) -> &mut Self {
         let out = self.lead();
         out.push(b'"');
@@ -198,7 +198,7 @@ impl Writer {
         self
     }
 
-    /// Members or elements that were written elsewhere, with commas between them; none at all is fine.
+    /// Writes serialized members or elements that are separated by commas. `written` may be empty.
     pub(crate) fn spliced(&mut self, written: &[u8]) -> &mut Self {
         if !written.is_empty() {
             self.lead().extend_from_slice(written);
@@ -215,7 +215,7 @@ impl Writer {
     }
 }
 
-/// A JSON text in which `\ufffd` stands for every surrogate that is not half of a pair.
+/// Replaces every lone surrogate of a JSON text by `\ufffd`.
 pub(crate) fn without_halves(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -240,12 +240,12 @@ pub(crate) fn without_halves(json: &str) -> String {
     out
 }
 
-/// The code unit of a text that begins with `\uXXXX`.
+/// Returns the code unit of a text that starts with `\uXXXX`.
 fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
-/// The inner part of a JSON string.
+/// Appends the escaped content of a JSON string.
 fn escape(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let mut copied_to = 0;

@@ -1,4 +1,4 @@
-//! Names of tools that the provider does not accept. They are sent as other names, and the answer has the caller's names again.
+//! Renames tools whose names the provider does not accept, and restores the caller's names in the answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::model::{Answer, Choice, Content, Event, Request};
 use crate::portable_id::fitted;
 use crate::text::Text;
 
-/// The names that were changed, each with the caller's own.
+/// The renamed tools, each with the caller's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolNames(Option<Arc<Vec<Renamed>>>);
 
@@ -25,7 +25,7 @@ pub(crate) const ANTHROPIC: NameRule = NameRule { most: 128, letters: Letters::W
 pub(crate) const GEMINI: NameRule = NameRule { most: 64, letters: Letters::Identifier };
 
 impl ToolNames {
-    /// Changes the names in a request that the rule does not allow.
+    /// Renames the tools of a request that violate the rule.
     pub(crate) fn fit(request: &mut Request<'_>, rule: NameRule) -> Self {
         let mut renamed = Vec::new();
         for tool in &mut request.tools {
@@ -43,7 +43,7 @@ impl ToolNames {
         Self((!renamed.is_empty()).then(|| Arc::new(renamed)))
     }
 
-    /// The names of both; where several providers are tried, an answer may come from any of them.
+    /// Merges both sets of names. If several providers are tried, the answer can come from any of them.
     #[must_use]
     pub fn joined(self, other: &Self) -> Self {
         let (Some(own), Some(others)) = (&self.0, &other.0) else {
@@ -55,14 +55,14 @@ impl ToolNames {
         Self(Some(Arc::new(own.iter().chain(others.iter()).cloned().collect())))
     }
 
-    /// The caller's name of a tool, where another one was sent.
+    /// Returns the caller's name of a renamed tool.
     pub(crate) fn own(&self, sent: &Text<'_>) -> Option<Text<'static>> {
         let renamed = self.0.as_ref()?;
         let sent = sent.decode();
         renamed.iter().find(|one| one.sent == *sent).map(|one| one.own.clone().into())
     }
 
-    /// Puts the caller's names into a whole answer.
+    /// Restores the caller's names in a complete answer.
     pub(crate) fn restore(&self, answer: &mut Answer<'_>) {
         if self.0.is_none() {
             return;
@@ -77,7 +77,7 @@ impl ToolNames {
     }
 }
 
-/// Gives an event of a stream what the caller knows: an id where its provider gave none, and the caller's name of a tool.
+/// Completes an event of a stream: adds an id if the provider gave none, and restores the caller's tool names.
 pub(crate) fn name_as_caller(event: &mut Event<'_>, id: &str, names: &ToolNames) {
     match event {
         Event::Start { id: own, .. } if own.as_ref().is_none_or(Text::is_empty) => *own = Some(id.to_owned().into()),

@@ -1,4 +1,5 @@
-//! Requests and whole answers between any two dialects. Where both sides speak the same, bytes pass untouched.
+//! Translates requests and complete answers between any two dialects. If both sides use the same dialect, bytes pass
+//! unchanged.
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind};
@@ -21,7 +22,7 @@ use crate::tool_names::{self, ToolNames};
 
 use crate::{anthropic, ending, gemini, lenient, openai, responses, substance, Pieces};
 
-/// The dialects of a call: the caller's and the provider's.
+/// The dialects of the caller and the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
     /// The caller's dialect.
@@ -30,39 +31,39 @@ pub struct Pair {
     pub provider: Dialect,
 }
 
-/// A whole answer, ready for the caller.
+/// A complete answer for the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Whole {
     pub body: Bytes,
     pub usage: Option<Usage>,
 }
 
-/// Why a provider's answer is none.
+/// Why a provider's response body is not a valid answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// Not one JSON object.
+    /// Not a single JSON object.
     NotJson,
-    /// An error under a status of success.
+    /// An error with a success status.
     ProviderError(Box<UpstreamError>),
-    /// Without the member that an answer of this form must have.
+    /// Lacks a member that is required in this dialect.
     Without(&'static str),
-    /// Nothing in it, and no reason for that.
+    /// No content and no reason for that.
     Empty,
-    /// Not as the form says, or with something that the caller's form has no word for.
+    /// Violates the dialect, or has content that the caller's dialect cannot express.
     Strange,
 }
 
-/// Reads of a request of this form what the relay must know, whoever it goes to.
+/// Reads the routing data of a request in this dialect.
 pub fn read(form: Dialect, body: &[u8]) -> Result<ChatRequest, Error> {
     read_at(form, body, Place::default())
 }
 
-/// Reads a request of a dialect whose address says what its body does not.
+/// Reads the routing data of a request whose URL holds part of it.
 pub fn read_at(form: Dialect, body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
     match form {
         Dialect::OpenaiResponses => request::read_responses(body),
         Dialect::Gemini => request::read_gemini(body, place),
-        // Both forms have `model`, `messages` and `stream` in the same place and of the same kind.
+        // Both dialects have `model`, `messages` and `stream` with the same names and types.
         Dialect::Openai => request::read(body),
         Dialect::Anthropic => {
             let mut request = request::read(body)?;
@@ -72,7 +73,7 @@ pub fn read_at(form: Dialect, body: &[u8], place: Place<'_>) -> Result<ChatReque
     }
 }
 
-/// What an answer of this form says again of its request; nothing where the provider says it.
+/// Returns the request members that the answer repeats. Empty if the provider repeats them itself.
 pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
     if pair.caller == Dialect::OpenaiResponses && pair.provider != Dialect::OpenaiResponses {
         Bytes::from(responses::request_in::echo(body))
@@ -85,19 +86,19 @@ pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SentRequest {
     pub pieces: Pieces,
-    /// Members that the destination does not accept and that were left out, by the caller's names.
+    /// Members that were dropped because the destination does not accept them, by the caller's names.
     pub left_out: Vec<String>,
     /// Tools that were sent under other names.
     pub tool_names: ToolNames,
 }
 
-/// The body for a model of which nothing is known. An error names the member that cannot be expressed.
+/// Writes the body for a model without known facts. An error names the member that cannot be expressed.
 pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Result<Pieces, Error> {
     let to = Destination { model, fit: &Fit::default(), facts: &ModelFacts::default() };
     request_for(pair, body, read, to).map(|sent| sent.pieces)
 }
 
-/// The request as a chat completion that nobody is sent: nothing in it is shortened or renamed.
+/// Writes the request as a chat completion for internal use: nothing is truncated or renamed.
 pub fn as_chat(caller: Dialect, body: &Bytes, read: &ChatRequest) -> Result<Pieces, Error> {
     const ANY: NameRule = NameRule { most: usize::MAX, letters: Letters::Any };
     let facts =
@@ -106,12 +107,12 @@ pub fn as_chat(caller: Dialect, body: &Bytes, read: &ChatRequest) -> Result<Piec
     request_for(Pair { caller, provider: Dialect::Openai }, body, read, to).map(|sent| sent.pieces)
 }
 
-/// The caller's own body for a provider of the same form, around the name by which that one knows the model.
+/// Replaces the model name in the caller's body, for a provider of the same dialect.
 pub fn rewrite(form: Dialect, body: &Bytes, read: &ChatRequest, model: &str) -> Pieces {
     request::rewrite(body, read, &upstream_name(form, read, model))
 }
 
-/// A model's name as a body of the form has it.
+/// The model's name as the dialect's body contains it.
 fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
     if form == Dialect::Gemini && !read.model_span.is_empty() && !model.contains('/') {
         Cow::Owned(format!("models/{model}"))
@@ -146,7 +147,7 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
     Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
 }
 
-/// The names that tools may have. An answer in the caller's own dialect is not read, so no name could be put back.
+/// The rule for tool names. An answer in the caller's own dialect is not parsed, so names could not be restored.
 fn name_rule(pair: Pair, facts: &ModelFacts) -> Option<NameRule> {
     let usual = match pair.provider {
         Dialect::Openai | Dialect::OpenaiResponses => tool_names::OPENAI,
@@ -156,7 +157,7 @@ fn name_rule(pair: Pair, facts: &ModelFacts) -> Option<NameRule> {
     (pair.caller != pair.provider).then(|| facts.tool_names.unwrap_or(usual))
 }
 
-/// Applies the rules that do not depend on how the dialect writes them.
+/// Applies the rules that are independent of the provider's dialect.
 fn make_acceptable(
     request: &mut Request<'_>,
     provider: Dialect,
@@ -178,7 +179,7 @@ fn make_acceptable(
     Ok(())
 }
 
-/// Leaves out tools that another provider runs. A choice among tools means nothing where no tool is left.
+/// Drops tools that another provider runs. A tool choice is dropped if no tool is left.
 fn leave_out_hosted_tools(request: &mut Request<'_>, left_out: &mut LeftOut) -> Result<(), Error> {
     if request.hosted_tools.is_empty() {
         return Ok(());
@@ -196,15 +197,15 @@ fn leave_out_hosted_tools(request: &mut Request<'_>, left_out: &mut LeftOut) -> 
     Ok(())
 }
 
-/// Makes system messages the user's where nobody else says anything. In chat they are messages like any other and are answered;
-/// elsewhere they stand apart, and a request without a turn is refused.
+/// Turns system messages into user messages if there are no others. In chat, a system message alone is answered. In
+/// other dialects, instructions are separate, and a request without a turn is rejected.
 fn begin_with_system(request: &mut Request<'_>) {
     if request.turns.is_empty() && !request.system.is_empty() {
         request.turns.push(Turn { role: Role::User, parts: std::mem::take(&mut request.system) });
     }
 }
 
-/// `stream` is what the address says, for a form whose body does not.
+/// `stream` comes from the URL, for dialects whose body lacks it.
 pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
     match form {
         Dialect::Openai => openai::request_in::read(body),
@@ -214,7 +215,7 @@ pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<R
     }
 }
 
-/// The provider's answer, as the caller reads it. To a caller of the provider's own dialect it goes as it came.
+/// Translates the provider's answer for the caller. In the provider's own dialect it passes unchanged.
 pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole, NoAnswer> {
     let outcome = lenient::read(body, |json| match read_answer(pair, json, context) {
         Err(unread @ (NoAnswer::NotJson | NoAnswer::Strange)) => Err(unread),
@@ -224,7 +225,7 @@ pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole
     Ok(Whole { body: translated.unwrap_or_else(|| body.clone()), usage })
 }
 
-/// The answer in the caller's words, where these are others than the provider's, and what it used.
+/// Returns the answer in the caller's dialect, if that differs from the provider's, and its usage.
 fn read_answer(pair: Pair, body: &[u8], context: &AnswerContext) -> Result<(Option<Bytes>, Option<Usage>), NoAnswer> {
     let usage = inspect_answer(pair.provider, body)?;
     if let Some(fault) = ending::fault_in(pair.provider, body) {
@@ -266,7 +267,7 @@ fn write_answer(form: Dialect, answer: &mut Answer<'_>, context: &AnswerContext)
     }
 }
 
-/// Whether the body is an answer at all, and what it used.
+/// Checks that the body is an answer, and returns its usage.
 fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer> {
     if form == Dialect::Openai {
         let seen = inspect(body).map_err(|_| NoAnswer::NotJson)?;
@@ -276,7 +277,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
             None => Ok(seen.usage),
         };
     }
-    // What an answer must have, and where it tells its usage.
+    // The required member of an answer, and the member with its usage.
     let (member, used) = match form {
         Dialect::OpenaiResponses => ("output", "usage"),
         Dialect::Gemini => ("candidates", "usageMetadata"),
@@ -287,7 +288,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
         return Err(NoAnswer::ProviderError(Box::new(error_fields(body).unwrap_or_default())));
     }
-    // A prompt that is blocked has no candidates.
+    // A blocked prompt has no candidates.
     let is_blocked = form == Dialect::Gemini && scan.get("promptFeedback").is_some();
     if !is_blocked && !scan.get(member).is_some_and(|content| content.kind == Kind::Array) {
         return Err(NoAnswer::Without(member));
@@ -307,7 +308,7 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
     })
 }
 
-/// The error for an answer that says nothing. It was not the connection's fault, and another may say something.
+/// The error for an answer without content. It is not the connection's fault, and another connection may succeed.
 pub(crate) fn empty() -> Error {
     let message = "The provider's answer has no text, no call of a tool and no reasoning.";
     Error::upstream(ErrorKind::EmptyAnswer, Retry::Elsewhere, message)

@@ -31,7 +31,8 @@ pub fn is_of_family(model: &str, family: &str) -> bool {
     own_name(model).get(..family.len()).is_some_and(|start| start.eq_ignore_ascii_case(family))
 }
 
-/// Returns a model's family, the letters that its name starts with after path and vendor (`claude` of `claude-opus-4-1`).
+/// Returns a model's family, the letters that its name starts with after path and vendor: `claude` of
+/// `claude-opus-4-1`.
 pub fn family_of(model: &str) -> Option<String> {
     let name = own_name(model);
     let word = &name[..letters(name)];

@@ -202,8 +202,8 @@ fn price(one: &Candidate) -> Option<f32> {
     Some((one.known.price_input? * 3 + one.known.price_output? * 2) as f32 / 5.0)
 }
 
-/// Computes relative prices, from 0 for free to 1 for the most expensive. An unknown price stays `None`, which the rating
-/// counts as `Prior::UNKNOWN`, near the middle of the paid models.
+/// Computes relative prices, from 0 for free to 1 for the most expensive. An unknown price stays `None`, which the
+/// rating counts as `Prior::UNKNOWN`, near the middle of the paid models.
 fn dearness(prices: impl Iterator<Item = Option<f32>>) -> Vec<Option<f32>> {
     // Prices span five powers of ten, so their logarithms are compared. The logarithm of a free model is 0.
     let logs: Vec<Option<f32>> = prices.map(|price| price.map(|price| (1.0 + price).ln())).collect();
