@@ -1,4 +1,5 @@
-//! How long the relay's hot path takes over a body and a stream: `cargo run --release --example scan_speed -p fairlead-dialect`.
+//! Measures the relay's hot path for a body and a stream: `cargo run --release --example scan_speed -p
+//! fairlead-dialect`.
 
 #![allow(clippy::print_stdout)]
 
@@ -16,7 +17,7 @@ use fairlead_dialect::AnswerContext;
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(60);
 
-/// Nanoseconds of one call, in the best round.
+/// Nanoseconds per call in the best round.
 fn best_ns(mut call: impl FnMut()) -> f64 {
     let round = |call: &mut dyn FnMut()| {
         let start = Instant::now();

@@ -1,5 +1,6 @@
-//! What translating costs, for each pair of dialects: a stream of 100 pieces beside passing it through, and a request of
-//! 100 KB. `cargo run --profile fast --example translate_speed -p fairlead-dialect`; the best of many rounds, because the machine is shared.
+//! Measures translation for each pair of dialects: a stream of 100 chunks compared with passing it through, and a
+//! request of 100 KB. `cargo run --profile fast --example translate_speed -p fairlead-dialect`. Each figure is the best
+//! of many rounds, because the machine is shared.
 
 #![allow(clippy::print_stdout)]
 
@@ -17,12 +18,12 @@ use fairlead_dialect::Place;
 const ROUNDS: usize = 30;
 const ROUND: Duration = Duration::from_millis(15);
 
-/// Nanoseconds that this thread has been on a processor, where the system tells.
+/// The CPU time of this thread in nanoseconds, if the system reports it.
 fn on_processor_ns() -> Option<u64> {
     std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// Microseconds of processor of one call, in the best round.
+/// Microseconds of CPU time per call in the best round.
 fn best_us(mut call: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -41,7 +42,7 @@ fn best_us(mut call: impl FnMut()) -> f64 {
     best
 }
 
-/// The pieces of a stream, each as it arrives.
+/// The chunks of a stream as they arrive.
 fn stream(form: Dialect) -> Vec<Bytes> {
     let (before, piece, after): (&str, &str, &str) = match form {
         Dialect::Openai => (
@@ -81,7 +82,7 @@ fn follow(pair: Pair, chunks: &[Bytes]) {
     black_box(follow.finish(End::Clean));
 }
 
-/// A request of so many turns, each with this text.
+/// A request with this many turns, each with this text.
 fn request(form: Dialect, turns: usize, text: &str) -> Bytes {
     let turn = |at: usize| {
         let (user, model) = if form == Dialect::Gemini { ("user", "model") } else { ("user", "assistant") };

@@ -1,5 +1,5 @@
-//! Tests the requests that are sent to the catalogue's models. For each fact, one request is sent that the fact changes.
-//! changes.
+//! Tests the requests that are sent to the models of the catalogue. For each fact, one request is sent whose body the
+//! fact changes.
 
 use std::path::Path;
 use std::sync::Arc;

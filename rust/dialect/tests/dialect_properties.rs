@@ -1,4 +1,4 @@
-//! What holds for every stream and every conversation, not for the recorded ones alone.
+//! Properties that hold for all streams and conversations, tested with generated ones.
 
 use fairlead_core::Dialect;
 use std::path::Path;
@@ -40,14 +40,14 @@ fn caller_stream(pair: Pair, upstream: &Bytes, cuts: &[usize]) -> Vec<u8> {
     caller
 }
 
-/// Arguments and texts as models write them, and as they do not. Blank texts do not come back: Claude refuses them, so they are
-/// left out on the way to it.
+/// Arguments and texts, typical and unusual ones. Blank texts are excluded: they are dropped on the way to Claude,
+/// which rejects them, and so do not return.
 fn text() -> impl Strategy<Value = String> {
     let is_visible = |text: &String| text.chars().any(|char| !char.is_whitespace());
     prop_oneof!["[a-z ]{1,20}", any::<String>()].prop_filter("has a visible character", is_visible)
 }
 
-/// A user's turn, an assistant's answer with or without calls, and the results of the calls.
+/// A user turn, an assistant turn with or without calls, and the results of the calls.
 fn turns() -> impl Strategy<Value = Vec<Value>> {
     let exchange = (text(), proptest::option::of(text()), proptest::collection::vec((text(), text()), 0..3));
     proptest::collection::vec(exchange, 1..4).prop_map(|exchanges| {
@@ -86,7 +86,7 @@ fn name(form: Dialect) -> &'static str {
     }
 }
 
-/// What every form can say.
+/// A conversation that every dialect can express.
 fn conversation(messages: Vec<Value>, system: &str, temperature: u32) -> Value {
     let mut all = vec![json!({"role": "system", "content": system})];
     all.extend(messages);
@@ -144,7 +144,7 @@ proptest! {
         messages in turns(), system in text(), temperature in 0_u32..=20, parallel in any::<Option<bool>>(),
     ) {
         let mut chat = conversation(messages, &system, temperature);
-        // Both would be told there where nothing is said here.
+        // The other dialect writes these members explicitly when they are absent here.
         chat["store"] = Value::from(false);
         chat["tools"][0]["function"]["strict"] = Value::from(true);
         chat["metadata"] = json!({"berth": "7"});
@@ -205,7 +205,7 @@ proptest! {
             let place = Place { model: "m", ..Place::default() };
             if let Ok(read) = translate::read_at(caller, &body, place) {
                 for &provider in Dialect::ALL {
-                    // Whatever it says, it says without a panic.
+                    // Only the absence of a panic is tested.
                     let _said = translate::request(Pair { caller, provider }, &body, &read, "m");
                 }
             }

@@ -1,6 +1,7 @@
-//! The golden matrix of dialects: each file is what one side said, and beside it stands what the other side is told.
+//! The golden matrix of dialects: each input file is in one dialect, with the expected output in the other dialect
+//! beside it.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test dialects` writes the second ones anew; read what changed.
+//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test dialects` rewrites the expected files; review the difference.
 
 use fairlead_core::routes::Surface;
 use fairlead_core::Dialect;
@@ -14,7 +15,7 @@ use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
 use fairlead_dialect::{error_body, ErrorText, Place};
 
-/// A request whose answers are told.
+/// The request that the answers belong to.
 const REQUEST: &[u8] =
     br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
 
@@ -47,7 +48,7 @@ fn name(form: Dialect) -> &'static str {
     }
 }
 
-/// Every pair of forms, with the inputs that stand for its first side.
+/// Every pair of dialects, with the inputs in its first dialect.
 fn cases(kind: &str, ending: &str, side: impl Fn(Pair) -> Dialect) -> Vec<(Pair, PathBuf)> {
     let mut found = Vec::new();
     for &caller in Dialect::ALL {
@@ -71,7 +72,7 @@ fn read(path: &Path) -> Bytes {
     Bytes::from(fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// Compares with the file beside the input, or writes it.
+/// Compares with the expected file, or writes it.
 fn hold(input: &Path, other: Dialect, ending: &str, written: &[u8]) {
     let stem =
         input.file_name().and_then(|file| file.to_str()).and_then(|file| file.split('.').next()).expect("a name");
@@ -86,7 +87,7 @@ fn hold(input: &Path, other: Dialect, ending: &str, written: &[u8]) {
     assert_eq!(String::from_utf8_lossy(&read(&path)), String::from_utf8_lossy(&written), "{}", path.display());
 }
 
-/// The shape of errors that clients of a dialect read.
+/// The error format for clients of a dialect.
 fn surface_of(dialect: Dialect) -> Surface {
     match dialect {
         Dialect::Openai | Dialect::OpenaiResponses => Surface::OpenAi,
@@ -108,7 +109,7 @@ fn requests_reach_the_provider_as_recorded() {
             if passed.starts_with(expected.trim_end().trim_end_matches('}')) {
                 continue;
             }
-            // Reasoning that another maker signed leaves a body that passes.
+            // Reasoning signed by another vendor is removed even if the body passes through.
             hold(&path, pair.provider, "json", &sent);
             continue;
         }
@@ -183,7 +184,7 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
     }
 }
 
-/// How often the stream says that it is over.
+/// Counts the terminal events of the stream.
 fn ends(form: Dialect, stream: &[u8]) -> usize {
     let text = String::from_utf8_lossy(stream);
     match form {
@@ -201,7 +202,7 @@ fn ends(form: Dialect, stream: &[u8]) -> usize {
     }
 }
 
-/// The events of a responses stream are numbered from nought without a gap.
+/// Checks that the events of a responses stream are numbered from 0 without a gap.
 fn assert_numbered(stream: &[u8], is_upstreams: bool) {
     let text = String::from_utf8_lossy(stream);
     let numbers: Vec<u64> = text

@@ -1,4 +1,4 @@
-//! The golden matrix: whole bodies and streams, and what goes on from them, kept as files under `tests/golden`.
+//! The golden matrix: complete bodies and streams, and the expected output, stored under `tests/golden`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,11 @@ use bytes::Bytes;
 use fairlead_dialect::openai::request;
 use fairlead_dialect::openai::stream::{End, Outcome, StreamScan};
 
-/// Request bodies, and how many messages each has.
+/// Request bodies, each with its number of messages.
 const REQUESTS: &[(&str, usize)] =
     &[("stream", 1), ("stream-asks-usage", 1), ("stream-declines-usage", 1), ("tools", 3), ("unary", 2)];
 
-/// Streams of a caller who did not ask for usage, how each ends, and the output tokens that its usage tells.
+/// Streams for a caller who did not request usage, each with its outcome and the output tokens in its usage.
 const STREAMS: &[(&str, Outcome, Option<u64>)] = &[
     ("azure", Outcome::Completed, Some(2)),
     ("complete", Outcome::Completed, Some(2)),
@@ -35,7 +35,7 @@ fn read(path: &Path) -> Bytes {
     Bytes::from(fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// The names of a folder's inputs, without their ending.
+/// Returns the names of a folder's inputs without extension.
 fn names(folder: &Path, ending: &str, but_not: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let files = entries.map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"));

@@ -1,5 +1,5 @@
-//! Answers that are not quite as their protocol says, as real providers send them: a caller of every dialect gets them all the
-//! same, whole as in a stream.
+//! Answers that deviate from their protocol the way real providers do. Callers of every dialect receive them anyway,
+//! complete and streamed.
 
 use bytes::Bytes;
 use fairlead_core::{Dialect, Usage};
@@ -16,14 +16,14 @@ fn answer(provider: Dialect, caller: Dialect, body: &str) -> Result<(Value, Usag
     let whole = translate::answer(Pair { caller, provider }, &body, &context)?;
     if caller == provider {
         assert_eq!(whole.body, body, "nothing is changed for a caller of the provider's own dialect");
-        // What the caller's own parser makes of it is the caller's.
+        // The body passes unchanged, so the caller's own parser handles it.
         return Ok((Value::Null, whole.usage.unwrap_or_default()));
     }
     let value = serde_json::from_slice(&whole.body).unwrap_or_else(|error| panic!("{error}: {:?}", whole.body));
     Ok((value, whole.usage.unwrap_or_default()))
 }
 
-/// What a caller of each other dialect is given.
+/// Returns the answer in each other dialect.
 fn answers(provider: Dialect, body: &str) -> Vec<(Dialect, Value)> {
     let each = Dialect::ALL.iter().map(|&caller| match answer(provider, caller, body) {
         Ok((value, _)) => (caller, value),
@@ -32,7 +32,7 @@ fn answers(provider: Dialect, body: &str) -> Vec<(Dialect, Value)> {
     each.filter(|(caller, _)| *caller != provider).collect()
 }
 
-/// The stream that a caller is given, and how it ended.
+/// Returns the caller's stream and its outcome.
 fn stream(provider: Dialect, caller: Dialect, events: &[&str]) -> (String, Outcome) {
     let context = AnswerContext { id: "0a1b".to_owned(), ..AnswerContext::default() };
     let mut follow = Follow::new(Pair { caller, provider }, context);
@@ -54,7 +54,7 @@ fn joined(list: &Value, member: &str, is_one: impl Fn(&Value) -> bool) -> String
     parts(list).iter().filter(|part| is_one(part)).filter_map(|part| part[member].as_str()).collect()
 }
 
-/// The text of an answer in a caller's form.
+/// Returns the text of an answer in a dialect.
 fn text(form: Dialect, answer: &Value) -> String {
     match form {
         Openai => answer["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned(),
@@ -67,7 +67,7 @@ fn text(form: Dialect, answer: &Value) -> String {
     }
 }
 
-/// The thoughts of an answer in a caller's form.
+/// Returns the reasoning of an answer in a dialect.
 fn thoughts(form: Dialect, answer: &Value) -> String {
     match form {
         Openai => answer["choices"][0]["message"]["reasoning_content"].as_str().unwrap_or_default().to_owned(),
@@ -80,7 +80,8 @@ fn thoughts(form: Dialect, answer: &Value) -> String {
     }
 }
 
-/// Name and arguments of the calls in an answer, the arguments as the form has them: a text or a value. Each has an id.
+/// Returns the names and arguments of an answer's calls. Arguments are a string or a value, depending on the dialect.
+/// Checks that each call has an id.
 fn calls(form: Dialect, answer: &Value) -> Vec<(String, Value)> {
     let list: Vec<(&Value, &Value, &Value)> = match form {
         Openai => parts(&answer["choices"][0]["message"]["tool_calls"])
@@ -108,7 +109,7 @@ fn calls(form: Dialect, answer: &Value) -> Vec<(String, Value)> {
     each.collect()
 }
 
-/// An answer of a provider, whose text is the inside of a JSON string.
+/// An answer of a provider. `inner` is the text as the content of a JSON string.
 fn says(provider: Dialect, inner: &str) -> String {
     match provider {
         Openai => format!(
@@ -131,7 +132,7 @@ fn chat(message: &str, reason: &str) -> String {
     format!(r#"{{"id":"c","model":"m","choices":[{{"message":{message},"finish_reason":"{reason}"}}]}}"#)
 }
 
-/// A chat answer with one call, whose arguments are this JSON.
+/// A chat answer with one call. `arguments` is JSON.
 fn chat_call(arguments: &str, reason: &str) -> String {
     let call = format!(r#"{{"id":"a","type":"function","function":{{"name":"f","arguments":{arguments}}}}}"#);
     chat(&format!(r#"{{"content":"so","tool_calls":[{call}]}}"#), reason)
@@ -289,7 +290,7 @@ fn a_call_that_the_limit_of_output_cut_costs_nothing_of_the_answer() {
     let body = chat_call(r#""{\"city\":\"Be""#, "length");
     for (caller, translated) in answers(Openai, &body) {
         assert_eq!(text(caller, &translated), "so", "{translated}");
-        // A form whose arguments are an object has no word for half of one.
+        // A dialect whose arguments are objects cannot express a truncated one.
         let expected: &[(String, Value)] = match caller {
             OpenaiResponses => &[("f".to_owned(), json!("{\"city\":\"Be"))],
             _ => &[],
@@ -431,7 +432,7 @@ fn counts_are_read_with_a_fraction_of_nought_too() {
     }
 }
 
-/// The body for a provider of a request in this dialect.
+/// Translates a request for a provider.
 fn request(caller: Dialect, provider: Dialect, body: &Value) -> Value {
     let body = Bytes::from(body.to_string());
     let read = translate::read_at(caller, &body, Place { model: "m", ..Place::default() }).expect("a request");

@@ -1,6 +1,6 @@
-//! The golden files of Ollama's dialect: requests as chat completions, chat answers and streams as Ollama's clients read them.
+//! The golden files of Ollama's dialect: requests as chat completions, and chat answers and streams in Ollama's format.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test ollama` writes the second ones anew; read what changed.
+//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test ollama` rewrites the expected files; review the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use fairlead_dialect::ollama::{self, AnswerForm, AnswerTime, Lines, OllamaCall};
 use fairlead_dialect::{error_body, ErrorText};
 use serde_json::Value;
 
-/// The files of a folder that end so and were not written by a test.
+/// The files of a folder with this extension that no test has written.
 fn inputs(folder: &str, ending: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dialects").join(folder);
     let entries = fs::read_dir(folder).expect("the folder is there");
@@ -34,7 +34,7 @@ fn read(path: &Path) -> Bytes {
     Bytes::from(fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// Compares with the file beside the input, or writes it.
+/// Compares with the expected file, or writes it.
 fn hold(input: &Path, ending: &str, written: &[u8]) {
     let path = input.with_file_name(format!("{}.{ending}", stem(input)));
     let mut written = written.to_vec();

@@ -1,7 +1,8 @@
-//! Anthropic's dialect: messages, plain and streamed.
+//! Anthropic's messages dialect, complete and streamed.
 //!
-//! `request_in` and `request_out` read and write requests, `family` has what Claude's families take, `schema` closes JSON schemas, `whole` answers in one piece, `stream_in` and `stream_out` events, `usage`
-//! counts of tokens.
+//! - `request_in` and `request_out` read and write requests; `schema` closes JSON schemas.
+//! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
+//! - `usage` reads token counts.
 
 pub(crate) mod request_in;
 pub(crate) mod request_out;

@@ -1,4 +1,4 @@
-//! A messages request, read into the model.
+//! Reads a messages request into the model.
 
 use std::borrow::Cow;
 
@@ -46,10 +46,10 @@ struct BlockIn<'a> {
     cache_control: Option<&'a RawValue>,
     #[serde(borrow, default)]
     context: Option<&'a RawValue>,
-    /// Where an answer found what it says, or whether it should tell; see the table of what is left out.
+    /// The sources of an earlier answer, or whether to cite sources. Dropped; see docs/explanation/dialects.md.
     #[serde(default, rename = "citations")]
     _citations: Option<serde::de::IgnoredAny>,
-    /// Who called: always the model where this is read.
+    /// The caller of a tool. In these blocks it is always the model.
     #[serde(default, rename = "caller")]
     _caller: Option<serde::de::IgnoredAny>,
 }
@@ -73,7 +73,7 @@ struct SourceIn<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolIn<'a> {
-    /// Was looked at before.
+    /// Already checked.
     #[serde(default, rename = "type")]
     _type: Option<serde::de::IgnoredAny>,
     #[serde(borrow)]
@@ -86,7 +86,7 @@ struct ToolIn<'a> {
     strict: Option<bool>,
     #[serde(borrow, default)]
     cache_control: Option<&'a RawValue>,
-    /// How the arguments are cut into pieces; a hint.
+    /// How the arguments are split into chunks; a hint.
     #[serde(default, rename = "eager_input_streaming")]
     _eager: Option<serde::de::IgnoredAny>,
 }
@@ -99,7 +99,7 @@ struct MessageIn<'a> {
     content: &'a RawValue,
 }
 
-/// Reads a body that was scanned before.
+/// Reads a body that has been scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
     let mut request = Request { form: Dialect::Anthropic, ..Request::default() };
@@ -128,7 +128,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
             _ => request.extras.push((name, raw)),
         }
     }
-    // A named effort says more than a number of tokens.
+    // An effort level has precedence over a budget.
     request.reasoning = request.reasoning.or(budget);
     Ok(request)
 }
@@ -143,7 +143,7 @@ fn thinking(value: &RawValue) -> Result<Option<Effort>, Error> {
     let thinking: ThinkingIn<'_> = typed(value, "thinking")?;
     match (&*thinking.r#type, thinking.budget_tokens) {
         ("disabled", _) => Ok(Some(Effort::Off)),
-        // How much is the model's own to decide, there as here.
+        // The model decides the budget, in every dialect.
         ("adaptive" | "between_tools", _) => Ok(None),
         ("enabled", Some(budget)) => Ok(Some(match budget {
             0..=2048 => Effort::Low,
@@ -228,7 +228,7 @@ fn choice<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Erro
     Ok(())
 }
 
-/// Tools that Anthropic runs, each with a date behind its name. An answer is useful without them.
+/// Server tools of Anthropic, whose names have a date suffix. An answer is useful without them.
 const HOSTED: &[&str] = &["web_search", "web_fetch", "code_execution", "tool_search_tool"];
 
 fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
@@ -240,7 +240,7 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
     let list: Vec<&RawValue> = typed(value, "tools")?;
     for (at, raw) in list.into_iter().enumerate() {
         let path = format!("tools[{at}]");
-        // A tool of the provider's own has other members: its type is what is wrong with it.
+        // A server tool has other members, so the error is about its type.
         let kind: TypeIn<'_> = typed(raw, &path)?;
         let is_hosted = |name: &&&str| kind.r#type.as_ref().is_some_and(|kind| kind.starts_with(**name));
         if let Some(name) = HOSTED.iter().find(is_hosted) {
@@ -277,7 +277,7 @@ fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
     Ok(())
 }
 
-/// The content of a message or of a tool's result.
+/// Reads the content of a message or of a tool result.
 fn blocks<'a>(value: &'a RawValue, path: &str, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
     if let Some(text) = Text::of(value) {
         parts.push(Part::new(path, Content::Text(text)));

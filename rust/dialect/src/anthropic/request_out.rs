@@ -1,4 +1,4 @@
-//! The model, written as a messages request.
+//! Writes the model as a messages request.
 
 use std::borrow::Cow;
 
@@ -14,13 +14,13 @@ use crate::portable_id::{bounded, is_blank, trimmed_end, written};
 use crate::signature::is_anthropics;
 use crate::text::{Text, Writer};
 
-/// Members of other dialects that may be left out; see docs/explanation/dialects.md.
+/// Members of other dialects that may be dropped; see docs/explanation/dialects.md.
 const DROPPED: &[&str] = &["prediction", "safetySettings", "labels"];
-/// `max_tokens` must be said here. What is asked for where neither the caller nor the list of models says anything: what
-/// every model of this dialect takes.
+/// `max_tokens` is required in this dialect. Every model of the dialect accepts this value, which is used if neither
+/// the caller nor the model list sets one.
 pub const DEFAULT_MAX_TOKENS: u64 = 4096;
 
-/// The body for the destination.
+/// Writes the body for the destination.
 pub(crate) fn write(
     request: &Request<'_>,
     to: Destination<'_>,
@@ -42,7 +42,7 @@ pub(crate) fn write(
     }
     let thinking = thinking_of(request, to, left_out);
     samplers(&mut out, request, facts, thinking.is_on(facts), left_out)?;
-    // A sequence of blanks alone is refused here.
+    // This dialect rejects a stop sequence that is blank.
     let mut sequences = request.stop.iter().filter(|text| !is_blank(text)).peekable();
     if sequences.peek().is_some() {
         out.key("stop_sequences").open(b'[');
@@ -72,7 +72,7 @@ pub(crate) fn write(
     Ok(out.close(b'}').take())
 }
 
-/// This dialect knows schemas and no JSON of any kind: that is asked for in words.
+/// This dialect supports schemas but no general JSON mode, so JSON is requested through an instruction.
 const ANY_JSON: &str = "Answer with one JSON object and nothing else.";
 
 fn system(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(), Error> {
@@ -89,10 +89,10 @@ fn system(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<
     Ok(())
 }
 
-/// How the model is told to think.
+/// The `thinking` member of the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ThinkingOut {
-    /// Nothing is said.
+    /// The member is absent.
     Unsaid,
     Off,
     Adaptive,
@@ -100,7 +100,7 @@ enum ThinkingOut {
 }
 
 impl ThinkingOut {
-    /// Whether the model reasons.
+    /// Returns whether the model reasons.
     fn is_on(self, facts: &ModelFacts) -> bool {
         match self {
             Self::Unsaid => facts.thinks_by_default == Some(true),
@@ -110,7 +110,7 @@ impl ThinkingOut {
     }
 }
 
-/// The least budget that is taken, tokens. A budget must be below `max_tokens`.
+/// The minimum budget in tokens. A budget must be below `max_tokens`.
 const LEAST_BUDGET: u64 = 1_024;
 
 fn thinking_of(request: &Request<'_>, to: Destination<'_>, left_out: &mut LeftOut) -> ThinkingOut {
@@ -120,7 +120,8 @@ fn thinking_of(request: &Request<'_>, to: Destination<'_>, left_out: &mut LeftOu
     if thinking == Thinking::Never && effort != Effort::Off {
         left_out.hint(request.name_of(Member::Reasoning));
     }
-    // Some models refuse to reason where a tool is forced; the tool is what the caller cannot do without.
+    // Some models do not support reasoning with a forced tool. The tool has precedence, because the caller depends on
+    // it.
     let is_out = forces_tool(request) && facts.forced_tools == Some(ForcedTools::WithoutThinking);
     match (thinking, effort) {
         (Thinking::Never | Thinking::Always, _) => ThinkingOut::Unsaid,
@@ -144,7 +145,7 @@ fn budget_of(request: &Request<'_>, to: Destination<'_>, effort: Effort) -> Thin
         Effort::High => 16_384,
         Effort::Most => 32_768,
     };
-    // Half is left for the answer itself.
+    // Half of the output limit is reserved for the answer itself.
     let budget = wanted.min(to.facts.budget_most.unwrap_or(u64::MAX)).min(limit / 2).max(least);
     if budget < limit {
         ThinkingOut::Budget(budget)
@@ -174,7 +175,7 @@ fn samplers(
     Ok(())
 }
 
-/// The level of effort; without facts, the levels of the newest models.
+/// Returns the effort level. Without facts, the levels of the newest models are used.
 fn effort_of(request: &Request<'_>, facts: &ModelFacts) -> Option<&'static str> {
     const LEVELS: &[Level] = &[Level::Low, Level::Medium, Level::High, Level::Max];
     let effort = request.reasoning.filter(|effort| *effort != Effort::Off)?;
@@ -259,7 +260,8 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
     Ok(())
 }
 
-/// Turns of one role that follow each other are one message: results of parallel calls must stand together.
+/// Merges consecutive turns of one role into one message, because the results of parallel calls must be in the same
+/// message.
 fn turns(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(), Error> {
     out.key("messages").open(b'[');
     let mut runs = request.turns.chunk_by(|one, next| one.role == next.role).peekable();
@@ -268,10 +270,10 @@ fn turns(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(
         let role = if first.role == Role::User { "user" } else { "assistant" };
         let parts = sent(run.iter().flat_map(|turn| &turn.parts), texts);
         let Some((last, before)) = parts.split_last() else {
-            // The provider refuses an empty message; nothing is said by leaving it out.
+            // The provider rejects an empty message, and dropping it loses nothing.
             continue;
         };
-        // Claude refuses blanks at the end of a turn that it is to continue.
+        // Claude rejects trailing whitespace in a turn that it is to continue.
         let is_prefill = first.role == Role::Assistant && runs.peek().is_none();
         out.open(b'{').key("role").str(role).key("content");
         if let (true, Content::Text(text), None) = (before.is_empty(), &last.part.content, last.cache) {
@@ -296,13 +298,14 @@ fn turns(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(
     Ok(())
 }
 
-/// A part that is sent, with the mark of the cache that it carries.
+/// A part to send, with its cache mark.
 struct SentPart<'r, 'a> {
     part: &'r Part<'a>,
     cache: Option<&'a str>,
 }
 
-/// The parts that are sent. The mark of one that is left out moves to the part before it, where it means the same prefix.
+/// Returns the parts to send. The cache mark of a dropped part moves to the part before it, where it covers the same
+/// prefix.
 fn sent<'r, 'a: 'r>(parts: impl Iterator<Item = &'r Part<'a>>, texts: BlankTexts) -> SmallVec<[SentPart<'r, 'a>; 8]> {
     let mut sent: SmallVec<[SentPart<'r, 'a>; 8]> = SmallVec::new();
     for part in parts {
@@ -323,7 +326,8 @@ fn write_text(out: &mut Writer, text: &Text<'_>, trims: bool) {
     }
 }
 
-/// Whether a part is left out, for the provider refuses it and nobody misses it: a blank text, thinking of another's signature.
+/// Returns whether to drop a part that the provider rejects and that has no value: blank text, or reasoning with
+/// another vendor's signature.
 fn is_left_out(part: &Part<'_>, texts: BlankTexts) -> bool {
     match &part.content {
         Content::Text(text) => texts == BlankTexts::Refused && is_blank(text),
@@ -332,7 +336,7 @@ fn is_left_out(part: &Part<'_>, texts: BlankTexts) -> bool {
     }
 }
 
-/// One text without more is a string, anything else a list.
+/// Writes a single plain text as a string, anything else as a list.
 fn contents(out: &mut Writer, parts: &[Part<'_>], texts: BlankTexts) -> Result<(), Error> {
     let sent = sent(parts.iter(), texts);
     if let [SentPart { part: Part { content: Content::Text(text), .. }, cache: None }] = sent.as_slice() {
@@ -351,7 +355,7 @@ fn cache(out: &mut Writer, cache: Option<&str>) {
     }
 }
 
-/// A block of a message, of a tool's result or of an answer.
+/// Writes a block of a message, a tool result or an answer.
 pub(super) fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
     write_cached(out, part, part.cache, BlankTexts::Refused)
 }

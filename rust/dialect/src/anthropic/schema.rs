@@ -1,16 +1,16 @@
-//! A JSON schema as Claude's structured output takes it: objects are closed, and bounds that the form refuses become a note in the
-//! description, so that the model still reads them. Anthropic's own SDKs do the same.
+//! Adapts a JSON schema to Claude's structured output. Objects are closed, and unsupported constraints move into the
+//! description, where the model still reads them. Anthropic's own SDKs do the same.
 
 use serde_json::{Map, Value};
 
-/// Keywords that are taken at every place.
+/// Keywords that are supported everywhere.
 const TAKEN: &[&str] = &["type", "enum", "const", "title", "description", "default", "$ref", "properties", "required"];
-/// Keywords that hold one schema, a list of them, or an object of them.
+/// Keywords that hold one schema, a list of schemas, or an object of schemas.
 const ALTERNATIVES: &[&str] = &["anyOf", "oneOf", "allOf"];
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
 const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// The schema for Claude; one that is no JSON object stays for the provider to refuse.
+/// Returns the schema for Claude. One that is not a JSON object is left for the provider to reject.
 pub(super) fn closed(schema: &str) -> String {
     match serde_json::from_str::<Value>(schema) {
         Ok(value @ Value::Object(_)) => one(value).to_string(),
@@ -33,7 +33,7 @@ fn one(schema: Value) -> Value {
             "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
                 drop(members_out.insert(name, value));
             }
-            // Here the two mean the same: a choice.
+            // Both are treated as a choice here.
             "oneOf" => drop(members_out.insert("anyOf".to_owned(), list(value))),
             _ if ALTERNATIVES.contains(&name.as_str()) => drop(members_out.insert(name, list(value))),
             _ if DEFINITIONS.contains(&name.as_str()) => drop(members_out.insert(name, each(value))),

@@ -1,4 +1,4 @@
-//! The events of a messages stream, read into the model.
+//! Reads the events of a messages stream into the model.
 
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ struct DeltaIn<'a> {
     stop_details: Option<StopDetails<'a>>,
 }
 
-/// The state of a stream that is read.
+/// The state of the reader.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     counts: Counts,
@@ -65,7 +65,7 @@ impl Reader {
         self.counts.reported()
     }
 
-    /// Why the model stopped, once it was said.
+    /// Returns why the model stopped, once it is known.
     pub(crate) fn stop(&self) -> Option<Stop> {
         self.reason
     }
@@ -95,7 +95,7 @@ impl Reader {
             }
             "message_stop" => return Ok(Step::Done),
             "error" => return Ok(Step::Failed(error_fields(data).unwrap_or_default())),
-            // `ping`, and what may come later: the protocol says to skip what is not known.
+            // `ping` and unknown events, which the protocol requires to be ignored.
             _ => {}
         }
         Ok(Step::More)
@@ -108,7 +108,7 @@ fn read_start(block: BlockIn<'_>, emit: &mut dyn FnMut(Event<'_>)) {
             if let (Some(id), Some(name)) = (block.id, block.name) {
                 emit(Event::Call { id, name });
             }
-            // The input comes in pieces; some servers send it whole, here.
+            // The input usually arrives in deltas. Some servers send it complete in this event.
             if let Some(input) = block.input.filter(|input| input.get().len() > 2).map(Text::of_json) {
                 emit(Event::Arguments(input));
             }

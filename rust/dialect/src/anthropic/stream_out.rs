@@ -1,4 +1,4 @@
-//! The model's events, written as a messages stream.
+//! Writes the model's events as a messages stream.
 
 use fairlead_core::Usage;
 
@@ -8,7 +8,7 @@ use crate::model::{Event, Stop};
 use crate::portable_id::written;
 use crate::text::{Text, Writer};
 
-/// The block that is open.
+/// The open block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Block {
     Text,
@@ -16,14 +16,14 @@ enum Block {
     Call,
 }
 
-/// The model's events, written as a messages stream.
+/// Writes the model's events as a messages stream.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     id: Option<Text<'static>>,
     model: Option<Text<'static>>,
     is_started: bool,
     open: Option<Block>,
-    /// Number of the open block, or of the next one.
+    /// The index of the open block, or of the next one.
     index: u64,
 }
 
@@ -34,7 +34,7 @@ impl Encoder {
                 self.id = id.map(Text::into_owned);
                 self.model = model.map(Text::into_owned);
             }
-            // Refused where the request is translated.
+            // Rejected when the request is translated.
             Event::Logprobs(_) => {}
             Event::Text(text) | Event::Refusal(text) => {
                 self.begin(Block::Text, r#"{"type":"text","text":""}"#, out);
@@ -68,7 +68,7 @@ impl Encoder {
         }
     }
 
-    /// The regular end, whatever came before.
+    /// Writes the regular end of the stream.
     pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) {
         self.start(out);
         self.end(out);
@@ -82,7 +82,7 @@ impl Encoder {
         out.extend_from_slice(b"\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
     }
 
-    /// The counts stand in the last event: the other dialect tells them at its end.
+    /// The counts are zero here and follow in the last event, because other dialects report them at the end.
     fn start(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_started, true) {
             return;
@@ -100,7 +100,7 @@ impl Encoder {
         out.extend_from_slice(b"\n\n");
     }
 
-    /// Opens a block unless one of its kind is open; calls are always ended before.
+    /// Opens a block unless one of its kind is open. Calls are always closed first.
     fn begin(&mut self, block: Block, content: &str, out: &mut Vec<u8>) {
         if self.open == Some(block) {
             return;

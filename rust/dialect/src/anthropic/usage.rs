@@ -1,4 +1,4 @@
-//! The `usage` object of a message, told whole or in parts along a stream.
+//! Reads the `usage` object of a message, complete or in parts over a stream.
 
 use fairlead_core::json::{self, JsonFault, Kind};
 use fairlead_core::{ServiceTier, Usage};
@@ -9,7 +9,7 @@ use crate::text::Writer;
 
 const MAX_DEPTH: usize = 16;
 
-/// The usage that was told so far. Here the input is counted without what came from or went to the cache.
+/// The usage reported so far. In this dialect, the input excludes tokens read from and written to the cache.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     input: u64,
@@ -23,9 +23,9 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Takes over what `object` tells; what it leaves out stays.
+    /// Merges the counts of `object`. Absent counts stay unchanged.
     pub(crate) fn read(&mut self, object: &[u8]) {
-        // What is no object tells nothing.
+        // Anything but an object is ignored.
         let _outcome = lenient::read(object, |object| self.read_strictly(object));
     }
 

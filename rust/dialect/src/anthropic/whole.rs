@@ -1,4 +1,4 @@
-//! A message in one piece, read into the model and written from it.
+//! Reads and writes a complete message.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ struct MessageIn<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// A block of an answer, whole or as it begins.
+/// A block of an answer, complete or at its start.
 #[derive(Deserialize)]
 pub(super) struct BlockIn<'a> {
     #[serde(borrow)]
@@ -54,7 +54,7 @@ pub(super) struct StopDetails<'a> {
     pub(super) explanation: Option<Text<'a>>,
 }
 
-/// Reads a body that was scanned before.
+/// Reads a body that has been scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
     let message: MessageIn<'_> = typed(raw, "body")?;
@@ -79,8 +79,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     })
 }
 
-/// The content of a block. Tools that the provider runs are refused where the request is translated; what else there is, the
-/// other dialects have no place for.
+/// Reads the content of a block. Server tools are rejected when the request is translated. Other dialects cannot
+/// express the remaining kinds of blocks.
 fn content(block: BlockIn<'_>) -> Result<Option<Content<'_>>, Error> {
     Ok(match &*block.r#type {
         "text" => block.text.map(Content::Text),

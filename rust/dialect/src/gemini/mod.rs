@@ -1,8 +1,8 @@
-//! Google's generateContent dialect, plain and streamed. The model and whether to stream stand in the address, not in the
-//! body.
+//! Google's generateContent dialect, complete and streamed. The URL names the model and selects streaming.
 //!
-//! `request_in` and `request_out` read and write requests with their `part`s and `schema`s, `whole` answers in one piece, `stream_in` and
-//! `stream_out` events, `usage` counts of tokens; `replay` says which answers may be given again.
+//! - `request_in` and `request_out` read and write requests with their `part`s and `schema`s.
+//! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
+//! - `usage` reads token counts; `replay` decides which answers are cacheable.
 
 mod part;
 pub(crate) mod replay;

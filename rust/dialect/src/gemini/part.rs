@@ -1,4 +1,4 @@
-//! The parts of a content, of a request or of an answer.
+//! The parts of a content, in a request or an answer.
 
 use std::borrow::Cow;
 
@@ -28,12 +28,12 @@ pub(super) struct PartIn<'a> {
     function_call: Option<CallIn<'a>>,
     #[serde(borrow, default, rename = "functionResponse", alias = "function_response")]
     function_response: Option<ResponseIn<'a>>,
-    /// How closely to look; a hint.
+    /// The resolution for media; a hint.
     #[serde(default, rename = "mediaResolution", alias = "media_resolution")]
     _media_resolution: Option<serde::de::IgnoredAny>,
 }
 
-/// A part of an answer. What nobody knows of it is passed over.
+/// A part of an answer. Unknown members are ignored.
 #[derive(Deserialize)]
 pub(super) struct AnswerPartIn<'a> {
     #[serde(borrow, default)]
@@ -44,7 +44,7 @@ pub(super) struct AnswerPartIn<'a> {
     pub(super) thought_signature: Option<Text<'a>>,
     #[serde(borrow, default, rename = "functionCall", alias = "function_call")]
     pub(super) function_call: Option<AnswerCallIn<'a>>,
-    /// A picture or a sound.
+    /// An image or audio.
     #[serde(borrow, default, rename = "inlineData", alias = "inline_data")]
     inline_data: Option<&'a RawValue>,
 }
@@ -106,11 +106,11 @@ struct ResponseIn<'a> {
 }
 
 impl<'a> AnswerPartIn<'a> {
-    /// The part as a request could have it; `None` where it says nothing that other dialects know.
+    /// Converts the part to one of a request. Returns `None` if it has nothing that other dialects can express.
     pub(super) fn known(self) -> Option<PartIn<'a>> {
         let Self { text, thought, thought_signature, function_call, inline_data } = self;
         let inline_data = inline_data.and_then(|raw| serde_json::from_str(raw.get()).ok());
-        // A signature may stand alone, as with an empty text.
+        // A signature can come without other members, like one with an empty text.
         let text = text.or_else(|| thought_signature.as_ref().map(|_| "".into()));
         if text.is_none() && function_call.is_none() && inline_data.is_none() {
             return None;
@@ -120,7 +120,7 @@ impl<'a> AnswerPartIn<'a> {
     }
 }
 
-/// Reads a list of parts. Whether a text is a thought is told by the part, so the role does not matter.
+/// Reads a list of parts. The part itself marks reasoning, so the role is not needed.
 pub(super) fn read<'a>(
     list: Vec<&'a RawValue>,
     path: &str,
@@ -134,7 +134,7 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// Reads the parts of a list that was parsed in one go; `path` is where it stands.
+/// Reads the parts of a parsed list. `path` is the list's location.
 pub(super) fn take<'a>(
     list: Vec<PartIn<'a>>,
     path: &dyn Fn() -> String,
@@ -147,7 +147,7 @@ pub(super) fn take<'a>(
     Ok(())
 }
 
-/// Most parts are texts, which need no path: it is made for others and for faults.
+/// Reads one part. Most parts are text and need no path, so the path is built only for others and for errors.
 fn one<'a>(
     mut part: PartIn<'a>,
     path: &dyn Fn() -> String,
@@ -166,7 +166,7 @@ fn one<'a>(
     Ok(())
 }
 
-/// A signature closes the thoughts before its part.
+/// Adds a signature to the reasoning before its part.
 fn sign<'a>(parts: &mut Vec<Part<'a>>, part: &PartIn<'a>, path: &dyn Fn() -> String, signature: Text<'static>) {
     if part.thought == Some(true) {
         return;
@@ -208,7 +208,7 @@ fn content<'a>(part: PartIn<'a>, path: &dyn Fn() -> String, ids: &mut CallIds) -
     }
     match part.text {
         Some(text) if part.thought == Some(true) => Ok(Some(Content::Thinking { text, signature: None })),
-        // A part that holds a signature alone.
+        // A part that holds only a signature.
         Some(text) if text.is_empty() => Ok(None),
         Some(text) => Ok(Some(Content::Text(text))),
         None => Err(wrong(&path(), "must have text, data, a call or a result")),
@@ -227,7 +227,8 @@ fn media(blob: BlobIn<'_>) -> Content<'_> {
     }
 }
 
-/// `output` alone is what a tool says, `error` alone that it failed; anything else is told as it was written.
+/// Reads a tool result: a single `output` is the result, a single `error` is a failure, and anything else is passed on
+/// as JSON.
 fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut CallIds) -> Result<Content<'a>, Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

@@ -1,10 +1,10 @@
-//! Generated content that is given again: which answers are fit for it, one in the framing of the other.
+//! Cacheable Gemini answers, and their conversion between events and a list.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::Value;
 
-/// The content that one answer, or one chunk of it, has told.
+/// The facts about an answer or a chunk.
 #[derive(Debug, Default, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct ReplayFacts {
@@ -13,7 +13,7 @@ pub(crate) struct ReplayFacts {
     pub(crate) is_unfit: bool,
 }
 
-/// Reads a whole answer, or a chunk: fit is one candidate of texts and thoughts that ended by itself.
+/// Reads a complete answer or a chunk. One candidate of text and reasoning with a normal finish is cacheable.
 pub(crate) fn read(answer: &Value) -> ReplayFacts {
     let mut facts = ReplayFacts {
         is_unfit: !answer["error"].is_null() || !answer["promptFeedback"]["blockReason"].is_null(),
@@ -25,10 +25,10 @@ pub(crate) fn read(answer: &Value) -> ReplayFacts {
         for part in candidate["content"]["parts"].as_array().map_or(&[][..], Vec::as_slice) {
             let text = part["text"].as_str();
             facts.has_text |= text.is_some_and(|text| !text.is_empty()) && part["thought"] != true;
-            // A call, a picture, code that was run.
+            // A function call, an image, or executed code.
             facts.is_unfit |= text.is_none() && part["thoughtSignature"].is_null();
         }
-        // What was looked up on the web belongs to its time.
+        // Web search results become outdated.
         facts.is_unfit |= !candidate["groundingMetadata"].is_null();
         if let Some(reason) = candidate["finishReason"].as_str() {
             facts.has_stopped = true;
@@ -38,13 +38,13 @@ pub(crate) fn read(answer: &Value) -> ReplayFacts {
     facts
 }
 
-/// A whole answer as a stream of one event; it may have been spread over lines.
+/// Writes a complete answer as a stream of one event. Line breaks in the answer are removed.
 pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     Some(Bytes::from(format!("data: {answer}\r\n\r\n")))
 }
 
-/// Events as the one list that callers read who did not ask for events.
+/// Joins events into the list for callers that did not request events.
 pub fn list_of(events: &[u8]) -> Bytes {
     let mut out = vec![b'['];
     for line in events.split(|byte| *byte == b'\n') {
@@ -58,7 +58,7 @@ pub fn list_of(events: &[u8]) -> Bytes {
     Bytes::from(out)
 }
 
-/// The other way round. `None`: it is no list.
+/// Splits a list into events. Returns `None` if the bytes are not a list.
 pub fn events_of(list: &[u8]) -> Option<Bytes> {
     let chunks: Vec<&RawValue> = serde_json::from_slice(list).ok()?;
     let mut out = Vec::with_capacity(list.len() + 16 * chunks.len());

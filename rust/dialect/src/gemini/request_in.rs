@@ -1,4 +1,4 @@
-//! A generateContent request, read into the model. Google's JSON takes each name in two spellings.
+//! Reads a generateContent request into the model. Google's JSON accepts each name in camel case and in snake case.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::model::{
 use crate::openai::members::{count, number};
 use crate::text::Text;
 
-/// A content as it should be, read in one go.
+/// A valid content, parsed in one pass.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GoodContentIn<'a> {
@@ -25,7 +25,7 @@ struct GoodContentIn<'a> {
     parts: Vec<PartIn<'a>>,
 }
 
-/// A request read step by step, so that a fault names its place.
+/// A request parsed step by step, so that an error names the location.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContentIn<'a> {
@@ -35,14 +35,14 @@ struct ContentIn<'a> {
     parts: Vec<&'a RawValue>,
 }
 
-/// Reads a body that was scanned before; `stream` is what its address says.
+/// Reads a body that has been scanned before. `stream` comes from the URL.
 pub(crate) fn read(body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
     let mut request = Request { form: Dialect::Gemini, stream, ..Request::default() };
     for (name, value) in members.0 {
         let raw = value.get();
         match &*name {
-            // Told by the address, which counts.
+            // The model in the URL applies.
             "model" => {}
             _ if raw == "null" => {}
             "contents" => contents(value, &mut request)?,
@@ -105,7 +105,7 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
     struct ToolIn<'a> {
         #[serde(borrow, default, rename = "functionDeclarations", alias = "function_declarations")]
         declarations: Vec<FunctionIn<'a>>,
-        // Tools that Google runs. An answer is useful without them.
+        // Server tools of Google. An answer is useful without them.
         #[serde(default, rename = "googleSearch", alias = "google_search")]
         search: Option<serde::de::IgnoredAny>,
         #[serde(default, rename = "googleSearchRetrieval", alias = "google_search_retrieval")]
@@ -126,7 +126,7 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
         parameters: Option<&'a RawValue>,
         #[serde(borrow, default, rename = "parametersJsonSchema", alias = "parameters_json_schema")]
         json_schema: Option<&'a RawValue>,
-        /// The schema of the function's answer; the other forms tell a model nothing of it.
+        /// The schema of the function's result, which other dialects do not pass to the model.
         #[serde(default, rename = "response")]
         _response: Option<serde::de::IgnoredAny>,
         #[serde(default, rename = "responseJsonSchema", alias = "response_json_schema")]
@@ -203,7 +203,7 @@ fn generation<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) ->
             _ if raw == "null" => {}
             "temperature" => request.temperature = Some(number(value, &path)?),
             "topP" | "top_p" => request.top_p = Some(number(value, &path)?),
-            // A whole number, written as Google writes floats.
+            // An integer, written the way Google writes floats.
             "topK" | "top_k" => request.top_k = Some(number(value, &path)?.trim_end_matches(".0")),
             "maxOutputTokens" | "max_output_tokens" => request.max_tokens = Some(count(value, &path)?),
             "stopSequences" | "stop_sequences" => request.stop = typed(value, &path)?,
@@ -229,7 +229,7 @@ fn generation<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) ->
                 }
             }
             "thinkingConfig" | "thinking_config" => request.reasoning = thinking(value, &path)?,
-            // How closely to look; a hint.
+            // The resolution for media; a hint.
             "mediaResolution" | "media_resolution" => {}
             _ if is_neutral(raw) => {}
             _ => return Err(unsupported(&path)),
@@ -248,7 +248,7 @@ fn thinking(value: &RawValue, path: &str) -> Result<Option<Effort>, Error> {
     for (inner, value) in members.0 {
         let path = format!("{path}.{inner}");
         match &*inner {
-            // Thoughts are told where there are any.
+            // Reasoning is always included if there is any.
             "includeThoughts" | "include_thoughts" => {}
             "thinkingBudget" | "thinking_budget" => {
                 effort = effort.or(match owned::<i64>(value, &path)? {

@@ -1,4 +1,4 @@
-//! The model, written as a generateContent request.
+//! Writes the model as a generateContent request.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, R
 use crate::signature::{for_gemini, UNSIGNED};
 use crate::text::{Text, Writer};
 
-/// Members of other dialects that may be left out; see docs/explanation/dialects.md.
+/// Members of other dialects that may be dropped; see docs/explanation/dialects.md.
 const DROPPED: &[&str] = &["cache_control", "service_tier", "context_management", "diagnostics", "prediction"];
 
-/// The body for the destination.
+/// Writes the body for the destination.
 pub(crate) fn write(
     request: &Request<'_>,
     to: Destination<'_>,
@@ -115,7 +115,7 @@ fn generation(
 }
 
 fn samplers(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
-    // Gemini's samplers do not depend on whether the model reasons.
+    // Gemini accepts the samplers with and without reasoning.
     let Sampling { temperature, top_p, top_k } = sampling(request, facts, false, left_out);
     for (name, value, member) in [
         ("temperature", temperature, Some(Member::Temperature)),
@@ -135,7 +135,8 @@ fn samplers(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_ou
     Ok(())
 }
 
-/// The second generation accepts a number of tokens, later ones a level. A model that cannot be without reasoning gets the least.
+/// Writes the reasoning configuration. The second generation accepts a budget in tokens, later ones a level. A model
+/// whose reasoning cannot be disabled gets the minimum.
 fn thinking(out: &mut Writer, effort: Effort, facts: &ModelFacts) {
     const LEVELS: &[Level] = &[Level::Minimal, Level::Low, Level::Medium, Level::High];
     let efforts = facts.efforts.as_deref().unwrap_or(LEVELS);
@@ -161,11 +162,12 @@ fn thinking(out: &mut Writer, effort: Effort, facts: &ModelFacts) {
     out.close(b'}');
 }
 
-/// Turns of one role that follow each other are one content: results of parallel calls must stand together.
+/// Merges consecutive turns of one role into one content, because the results of parallel calls must be in the same
+/// content.
 fn contents(out: &mut Writer, request: &Request<'_>, ids: Option<NameRule>) -> Result<(), Error> {
-    // A result goes by the name of its function too.
+    // A result refers to its function's name as well.
     let mut names: HashMap<String, &Text<'_>> = HashMap::new();
-    // The second generation refuses ids of calls.
+    // The second generation rejects call ids.
     let has_ids = ids.is_none_or(|rule| rule.most > 0);
     out.key("contents").open(b'[');
     for run in request.turns.chunk_by(|one, next| one.role == next.role) {
@@ -207,7 +209,8 @@ fn contents(out: &mut Writer, request: &Request<'_>, ids: Option<NameRule>) -> R
     Ok(())
 }
 
-/// Thinking goes back as the signature alone, and only to whom it came from; an empty text is refused and missed by nobody.
+/// Returns whether to drop a part. Reasoning is sent only as a signature, and only to the vendor that created it. An
+/// empty text would be rejected and has no value.
 fn is_left_out(part: &Part<'_>) -> bool {
     match &part.content {
         Content::Text(text) => text.is_empty(),
@@ -294,7 +297,7 @@ fn write_part(out: &mut Writer, part: &Part<'_>, signature: Option<&str>) -> Res
     Ok(())
 }
 
-/// By the ending of an address's path, which is all that is known before it is fetched.
+/// Guesses the media type from the extension in the URL's path; nothing else is known without a download.
 fn media_type_of(url: &str, is_image: bool) -> Option<&'static str> {
     if !is_image {
         return Some("application/pdf");

@@ -1,10 +1,10 @@
-//! Gemini's own schemas, a subset of OpenAPI's with a spelling of its own, as the JSON Schema that everybody else reads.
+//! Converts Gemini's schemas, a subset of OpenAPI's in different spelling, to JSON Schema.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Writes a schema as JSON Schema; one that is JSON Schema already stays as it was written.
+/// Converts a schema to JSON Schema. A schema that is JSON Schema already stays unchanged.
 pub(super) fn to_json_schema(schema: &str) -> Cow<'_, str> {
     let Ok(value) = serde_json::from_str::<Value>(schema) else { return Cow::Borrowed(schema) };
     let original = value.clone();
@@ -16,7 +16,7 @@ pub(super) fn to_json_schema(schema: &str) -> Cow<'_, str> {
     }
 }
 
-/// Depth is bounded by the body's.
+/// The recursion is bounded by the maximum depth of a body.
 fn turn(value: Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(turn_members(members)),
@@ -45,7 +45,7 @@ fn turn_members(members: Map<String, Value>) -> Map<String, Value> {
             ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
                 Value::Array(list.into_iter().map(turn).collect())
             }
-            // Whole numbers of 64 bits are texts in Google's JSON.
+            // Google's JSON writes 64-bit integers as strings.
             (
                 "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties",
                 Value::String(digits),

@@ -1,5 +1,5 @@
-//! The chunks of a generateContent stream, read into the model. The stream has no terminal event: it ends after the chunk
-//! that says why.
+//! Reads the chunks of a generateContent stream into the model. The stream has no terminal event: it ends after the
+//! chunk with the finish reason.
 
 use fairlead_core::Usage;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use crate::signature::{from_gemini, redacted_in};
 use crate::step::{Malformed, Step};
 use crate::text::Text;
 
-/// The state of a stream that is read.
+/// The state of the reader.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     ids: Option<CallIds>,
@@ -30,7 +30,7 @@ impl Reader {
         self.usage
     }
 
-    /// Why the model stopped, once it was said.
+    /// Returns why the model stopped, once it is known.
     pub(crate) fn stop(&self) -> Option<Stop> {
         match self.reason {
             Some(Stop::End) if self.calls > 0 => Some(Stop::Tools),
@@ -69,7 +69,8 @@ impl Reader {
 
     fn part(&mut self, part: AnswerPartIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         let is_thought = part.thought == Some(true);
-        // One that comes after its text, with a last empty part, has no thinking left to close; nobody checks it.
+        // A signature in an empty part after the text has no open reasoning to close. It is dropped; Gemini does not
+        // require it.
         let is_late = self.has_text && part.function_call.is_none() && part.text.as_ref().is_none_or(Text::is_empty);
         if let Some(signature) = part.thought_signature.filter(|text| !text.is_empty() && !is_thought && !is_late) {
             let signature = from_gemini(&signature);

@@ -1,6 +1,6 @@
-//! The model's events, written as a generateContent stream: chunks, each a whole answer that holds what is new.
+//! Writes the model's events as a generateContent stream. Each chunk is a complete answer with the new content.
 //!
-//! A stream is a series of events, or, where the caller did not ask for events, one JSON list that grows.
+//! A stream is a series of events, or a growing JSON array if the caller did not request events.
 
 use fairlead_core::Usage;
 
@@ -13,7 +13,7 @@ use crate::signature::{for_gemini_caller, of_redacted};
 use crate::step::Malformed;
 use crate::text::Writer;
 
-/// How chunks are told apart.
+/// How chunks are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     Events,
@@ -67,14 +67,14 @@ impl Framing {
     }
 }
 
-/// The model's events, written as a generateContent stream: chunks, each a whole answer that holds what is new.
+/// Writes the model's events as a generateContent stream.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     framing: Framing,
-    /// Model and id, as every chunk ends with them.
+    /// The model and id that end every chunk.
     closing: Vec<u8>,
     signature: Option<String>,
-    /// The call that is under way: it is told whole.
+    /// The current call, buffered because the dialect has no partial calls.
     call: CallBuffer,
 }
 
@@ -83,7 +83,7 @@ impl Encoder {
         Self { framing, closing: Vec::new(), signature: None, call: CallBuffer::default() }
     }
 
-    /// A fault: the arguments of a call that has ended are no object.
+    /// Fails if the arguments of a finished call are not an object.
     pub(crate) fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         match event {
             Event::Start { id, model } => {
@@ -92,7 +92,7 @@ impl Encoder {
                 closing.member("responseId", &id.unwrap_or_else(|| "".into()));
                 self.closing = closing.take();
             }
-            // Refused where the request is translated.
+            // Rejected when the request is translated.
             Event::Logprobs(_) => {}
             Event::Text(text) | Event::Refusal(text) => {
                 self.end_call(out)?;
@@ -126,7 +126,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// The regular end, whatever came before.
+    /// Writes the regular end of the stream.
     pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let call = self.call.take_last(stop)?;
         self.tell_call(call, out);

@@ -1,4 +1,5 @@
-//! The `usageMetadata` object. Thoughts are counted beside what was said, and the cached part within the prompt.
+//! Reads the `usageMetadata` object. Reasoning tokens are counted in addition to the answer, and cached tokens are part
+//! of the prompt.
 
 use fairlead_core::Usage;
 use serde::Deserialize;
@@ -20,12 +21,12 @@ struct UsageIn<'a> {
     candidates: Tokens,
     #[serde(default, rename = "thoughtsTokenCount")]
     thoughts: Tokens,
-    /// Vertex's word for the service tier: `ON_DEMAND`, `ON_DEMAND_PRIORITY`, ...
+    /// Vertex AI's name for the service tier: `ON_DEMAND`, `ON_DEMAND_PRIORITY`, ...
     #[serde(borrow, default, rename = "trafficType")]
     traffic: Option<&'a RawValue>,
 }
 
-/// `None` for what is no usage.
+/// Returns `None` if the value is not a usage object.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
     lenient::read(object, read_strictly).ok()
 }

@@ -1,4 +1,4 @@
-//! A generateContent answer in one piece, read into the model and written from it.
+//! Reads and writes a complete generateContent answer.
 
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ pub(super) struct FeedbackIn<'a> {
     pub(super) block_reason: Option<Cow<'a, str>>,
 }
 
-/// Reads a body that was scanned before.
+/// Reads a body that has been scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
     let response: ResponseIn<'_> = typed(raw, "body")?;
@@ -74,7 +74,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     Ok(Answer { id, model: response.model_version.unwrap_or_else(|| "".into()), parts, stop, usage, logprobs: None })
 }
 
-/// Here calls end as any answer does.
+/// Maps the finish reason. In this dialect, an answer with calls has the same reason as any other.
 pub(super) fn stop(reason: Option<&str>, has_calls: bool) -> Stop {
     match reason.map(ending::of_gemini) {
         Some(Ending::Stop(stop @ (Stop::Length | Stop::Refused))) => stop,

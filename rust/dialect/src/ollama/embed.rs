@@ -1,5 +1,5 @@
-//! Embeddings in Ollama's API: `/api/embed` takes one text or many, the older `/api/embeddings` takes one prompt. Both become
-//! a request of OpenAI's embeddings, and its answer becomes theirs.
+//! Embeddings in Ollama's API. `/api/embed` takes one or many texts, and the older `/api/embeddings` takes one prompt.
+//! Both are translated to an OpenAI embeddings request, and the response is translated back.
 
 use bytes::Bytes;
 use fairlead_core::{json, Error, ErrorKind, Retry};
@@ -11,7 +11,7 @@ use crate::model::{owned, typed, wrong, Members};
 use crate::openai::request::broken;
 use crate::text::{Text, Writer};
 
-/// Which of the two calls is made.
+/// The two embeddings calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbedCall {
     Embed,
@@ -19,28 +19,28 @@ pub enum EmbedCall {
     Embeddings,
 }
 
-/// How the answer is written.
+/// The data needed to write the response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbedForm {
     pub call: EmbedCall,
-    /// The model as the caller named it.
+    /// The model name in the request.
     pub model: String,
 }
 
-/// A request, ready for the gateway.
+/// A translated request.
 #[derive(Debug)]
 pub struct EmbedRequest {
     /// The embeddings request in OpenAI's API.
     pub body: Bytes,
     pub form: EmbedForm,
-    /// No text is sent: clients ask in this way to have a model loaded.
+    /// The request has no text. Clients use this to load a model.
     pub is_empty: bool,
 }
 
 /// Reads a body.
 ///
-/// Some of Ollama's clients add `:latest` to every name: it is left out where `is_listed` knows only the name without it.
-/// `options`, `keep_alive` and `truncate` are about the machine that runs the model, so they are left out.
+/// Some Ollama clients append `:latest` to every name. The suffix is removed if `is_listed` accepts only the name
+/// without it. `options`, `keep_alive` and `truncate` configure the machine that runs the model, so they are ignored.
 pub fn read_embed(call: EmbedCall, body: &[u8], is_listed: impl Fn(&str) -> bool) -> Result<EmbedRequest, Error> {
     json::scan_object(body, &[], json::MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
@@ -74,7 +74,7 @@ pub fn read_embed(call: EmbedCall, body: &[u8], is_listed: impl Fn(&str) -> bool
     Ok(EmbedRequest { body: Bytes::from(out.close(b'}').take()), form: EmbedForm { call, model }, is_empty })
 }
 
-/// One text, or a list of texts; `None` for a list without any.
+/// Reads one text or a list of texts. Returns `None` for an empty list.
 fn texts(value: &RawValue) -> Result<Option<&RawValue>, Error> {
     if Text::of(value).is_some() {
         return Ok(Some(value));
@@ -109,7 +109,7 @@ struct UsageIn {
     prompt_tokens: Option<u64>,
 }
 
-/// The answer for the caller, from the answer in OpenAI's API.
+/// Translates a response of OpenAI's API for the caller.
 pub fn answer_embed(form: &EmbedForm, answer: &[u8], at: AnswerTime) -> Result<Bytes, Error> {
     let invalid = || {
         let message = "The provider's answer cannot be written in Ollama's form.";
@@ -119,14 +119,14 @@ pub fn answer_embed(form: &EmbedForm, answer: &[u8], at: AnswerTime) -> Result<B
     if answer.data.iter().any(|one| !one.embedding.get().starts_with('[')) {
         return Err(invalid());
     }
-    // Stable, so that embeddings without a number stay in their order.
+    // The sort is stable, so embeddings without an index keep their order.
     answer.data.sort_by_key(|one| one.index.unwrap_or_default());
     let embeddings = answer.data.iter().map(|one| one.embedding.get());
     let tokens = answer.usage.and_then(|usage| usage.prompt_tokens).unwrap_or_default();
     Ok(write(form, embeddings, tokens, at))
 }
 
-/// The answer to a request without a text.
+/// The response to a request without a text.
 pub fn no_embeddings(form: &EmbedForm, at: AnswerTime) -> Bytes {
     write(form, std::iter::empty(), 0, at)
 }

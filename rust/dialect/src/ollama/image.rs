@@ -1,4 +1,4 @@
-//! Pictures in Ollama's requests: base64 alone, whose first bytes tell what they are.
+//! Images in Ollama requests: plain base64, whose first bytes identify the format.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use fairlead_core::Error;
 use crate::model::{wrong, Source};
 use crate::text::Text;
 
-/// The first bytes of the kinds of pictures that providers take, in base64.
+/// The first bytes of the supported image formats, in base64.
 const KINDS: &[(&str, &str)] =
     &[("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
 
-/// Reads a picture. Clients that send a whole data URL are understood as well.
+/// Reads an image. Complete data URLs are accepted as well.
 pub(super) fn source<'a>(text: &Text<'a>, path: &str) -> Result<Source<'a>, Error> {
     let data = match text.decode() {
         Cow::Borrowed(text) => Cow::Borrowed(bare(text)),

@@ -1,4 +1,5 @@
-//! What every line of an answer has: the model by the name that was asked for, the time, and at the end counts and durations.
+//! The common members of an answer's lines: the requested model name, the time, and in the last line counts and
+//! durations.
 
 use fairlead_core::{rfc3339, Usage};
 
@@ -6,34 +7,34 @@ use super::OllamaCall;
 use crate::model::{Call, Stop};
 use crate::text::{Text, Writer};
 
-/// How an answer is told.
+/// The data needed to write an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerForm {
     pub call: OllamaCall,
-    /// The model as the caller named it.
+    /// The model name in the request.
     pub model: String,
-    /// The caller did not switch thinking off.
+    /// The caller did not disable reasoning.
     pub tells_thinking: bool,
 }
 
-/// When something of an answer is told.
+/// The times that a line of an answer reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AnswerTime {
-    /// UTC, milliseconds since 1970.
+    /// Milliseconds since 1970 (UTC).
     pub unix_ms: u64,
-    /// Nanoseconds since the request came, by a clock that nobody sets.
+    /// Nanoseconds since the arrival of the request, from a monotonic clock.
     pub since_start_ns: u64,
-    /// Nanoseconds from the request until its answer began, once it has.
+    /// Nanoseconds from the request to the start of its answer, once it has started.
     pub until_first_ns: Option<u64>,
 }
 
 impl AnswerForm {
-    /// The members that stand first.
+    /// Writes the first members.
     pub(super) fn open(&self, out: &mut Writer, at: AnswerTime) {
         out.open(b'{').key("model").str(&self.model).key("created_at").str(&rfc3339(at.unix_ms));
     }
 
-    /// A line before the last, with some of the answer's text, and what `more` adds to the message.
+    /// Writes a line other than the last, with a piece of the answer's text. `more` adds members to the message.
     pub(super) fn piece(&self, at: AnswerTime, text: &Text<'_>, more: impl FnOnce(&mut Writer)) -> Vec<u8> {
         let mut out = Writer::default();
         self.open(&mut out, at);
@@ -44,7 +45,7 @@ impl AnswerForm {
         line
     }
 
-    /// The answer's text, where the call has it.
+    /// Writes the answer's text into the member that the call uses.
     pub(super) fn message(&self, out: &mut Writer, text: &Text<'_>, more: impl FnOnce(&mut Writer)) {
         match self.call {
             OllamaCall::Chat => {
@@ -60,7 +61,7 @@ impl AnswerForm {
     }
 }
 
-/// The members that stand last in an answer that has ended.
+/// Writes the final members of a completed answer.
 pub(super) fn close(out: &mut Writer, stop: Stop, usage: &Usage, at: AnswerTime) {
     let reason = match stop {
         Stop::End | Stop::Sequence | Stop::Tools => "stop",
@@ -75,7 +76,7 @@ pub(super) fn close(out: &mut Writer, stop: Stop, usage: &Usage, at: AnswerTime)
     out.key("eval_duration").number(at.since_start_ns.saturating_sub(first_ns)).close(b'}');
 }
 
-/// One call of a tool; its arguments are an object.
+/// Writes a tool call. Its arguments must be an object.
 pub(super) fn write_call(out: &mut Writer, call: &Call<'_>, index: u64) {
     out.open(b'{').member("id", &call.id).key("function").open(b'{').key("index").number(index);
     out.member("name", &call.name).key("arguments").raw(&call.arguments).close(b'}').close(b'}');

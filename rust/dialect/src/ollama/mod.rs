@@ -1,9 +1,13 @@
-//! Ollama's dialect, for callers alone: `/api/chat` and `/api/generate`. A request is read into the model and written as a chat
-//! completion, which is what the gateway works on; a chat answer is told in Ollama's form, in one piece or as lines of JSON.
+//! Ollama's dialect, for callers only: `/api/chat` and `/api/generate`. A request is read into the model and written as
+//! a chat completion, which the gateway processes. A chat answer is written in Ollama's format, complete or as JSON
+//! lines.
 //!
-//! `request_in` reads requests, `image` tells the type of their pictures, `line` is what every line of an answer has, `whole` an answer in
-//! one piece, `stream_out` events as lines; [`stream`] cuts a chat stream into events and makes those lines of them. What is kept and
-//! what is left out stands in docs/explanation/dialects.md. `embed` has the two calls for embeddings.
+//! - `request_in` reads requests, and `image` detects the type of their images.
+//! - `line` has the common members of lines, `whole` writes complete answers, and `stream_out` writes events as lines.
+//! - [`stream`] splits a chat stream into events and converts them to lines.
+//! - `embed` has the two calls for embeddings.
+//!
+//! docs/explanation/dialects.md lists what is translated and what is dropped.
 
 mod embed;
 mod image;
@@ -23,14 +27,14 @@ pub use line::{AnswerForm, AnswerTime};
 pub use request_in::{read, OllamaRequest};
 pub use stream::Lines;
 
-/// Which of the two calls is made.
+/// The two text calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OllamaCall {
     Chat,
     Generate,
 }
 
-/// A whole chat completion, told in Ollama's form.
+/// Translates a complete chat completion to Ollama's format.
 pub fn answer(form: &AnswerForm, completion: &[u8], at: AnswerTime) -> Result<Bytes, Error> {
     let invalid = |_: Error| {
         let message = "The provider's answer cannot be told in Ollama's form.";
@@ -44,7 +48,8 @@ pub fn answer(form: &AnswerForm, completion: &[u8], at: AnswerTime) -> Result<By
     lenient::read(completion, read).map_err(invalid)
 }
 
-/// The answer to a request without a message, by which clients ask to have a model loaded or unloaded: it is always there.
+/// The answer to a request without a message, which clients use to load or unload a model. The model is always reported
+/// as loaded.
 pub fn loaded(form: &AnswerForm, unloads: bool, at: AnswerTime) -> Bytes {
     Bytes::from(whole::write_loaded(form, unloads, at))
 }

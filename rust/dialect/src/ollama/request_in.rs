@@ -1,4 +1,4 @@
-//! A request of `/api/chat` or `/api/generate`, read into the model and written as a chat completion.
+//! Reads a request of `/api/chat` or `/api/generate` into the model and writes it as a chat completion.
 
 use std::borrow::Cow;
 
@@ -23,8 +23,8 @@ use crate::openai::request_in::tools;
 use crate::openai::request_out;
 use crate::text::Text;
 
-/// Options about the machine that a model runs on, and about sampling in ways that no other dialect has: a provider that is asked
-/// here decides those itself.
+/// Options for the machine that runs the model, and sampling options that no other dialect has. The provider decides
+/// both.
 const IGNORED_OPTIONS: &[&str] = &[
     "f16_kv",
     "logits_all",
@@ -53,30 +53,30 @@ const IGNORED_OPTIONS: &[&str] = &[
 ];
 const TOP_LOGPROBS_MAX: u32 = 20;
 
-/// A request, ready for the gateway.
+/// A translated request.
 #[derive(Debug)]
 pub struct OllamaRequest {
-    /// The chat completion that is asked for.
+    /// The request as a chat completion.
     pub chat: Bytes,
     pub form: AnswerForm,
     pub stream: bool,
-    /// Nothing is said: the model is to be loaded, or not to be held any longer.
+    /// Set if the request has no message and only loads or unloads the model.
     pub load: Option<Load>,
 }
 
-/// Which of the two a request without a message asks for.
+/// Whether a request without a message loads or unloads the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     pub unloads: bool,
 }
 
-/// The members of a body that were read so far.
+/// The members of a body that have been read so far.
 #[derive(Default)]
 struct Body<'a> {
     request: Request<'a>,
     model: Option<Text<'a>>,
     think: Option<bool>,
-    /// `keep_alive` is nought.
+    /// `keep_alive` is 0.
     unloads: bool,
     logprobs: bool,
     top_logprobs: Option<u32>,
@@ -87,7 +87,8 @@ struct Body<'a> {
 
 /// Reads a body.
 ///
-/// Some of Ollama's clients add `:latest` to every name: it is left out where `is_listed` knows the name without it alone.
+/// Some Ollama clients append `:latest` to every name. The suffix is removed if `is_listed` accepts only the name
+/// without it.
 pub fn read(call: OllamaCall, body: &[u8], is_listed: impl Fn(&str) -> bool) -> Result<OllamaRequest, Error> {
     json::scan_object(body, &[], json::MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
@@ -108,7 +109,7 @@ pub fn read(call: OllamaCall, body: &[u8], is_listed: impl Fn(&str) -> bool) -> 
 }
 
 impl<'a> Body<'a> {
-    /// Members of both calls.
+    /// Reads the members that both calls have.
     fn common(&mut self, name: &str, value: &'a RawValue) -> Result<bool, Error> {
         let request = &mut self.request;
         match name {
@@ -129,7 +130,7 @@ impl<'a> Body<'a> {
                 }
                 self.top_logprobs = Some(count);
             }
-            // How a text that is too long for the model is cut: the gateway has a setting for it.
+            // How a too long text is truncated. The gateway has its own setting for this.
             "truncate" | "shift" => {
                 owned::<bool>(value, name)?;
             }
@@ -155,7 +156,7 @@ impl<'a> Body<'a> {
             "prompt" => self.prompt = Some(typed(value, name)?),
             "system" => self.request.system.push(Part::text(typed(value, name)?)),
             "images" => self.images = images(&typed::<Vec<Text<'a>>>(value, name)?, name)?,
-            // A text to fill a gap before, a template of one's own, tokens of an earlier answer: a conversation has no such things.
+            // Infill text, a custom template and the tokens of an earlier answer have no equivalent in a chat request.
             "suffix" | "template" if value.get() == "\"\"" => {}
             "raw" | "context" if is_neutral(value.get()) => {}
             "suffix" | "template" | "raw" | "context" => return Err(unsupported(name)),
@@ -228,7 +229,7 @@ impl<'a> Body<'a> {
         let is_silent = request.turns.is_empty() && (call == OllamaCall::Generate || request.system.is_empty());
         let load = is_silent.then_some(Load { unloads: self.unloads });
         let bare = model.strip_suffix(":latest").filter(|bare| !is_listed(&model) && is_listed(bare));
-        // The provider is chosen later.
+        // The provider is selected later.
         let to = Destination { model: bare.unwrap_or(&model), fit: &Fit::default(), facts: &ModelFacts::default() };
         let chat = request_out::write(&request, to, size, &mut LeftOut::default())?;
         let form = AnswerForm { call, model, tells_thinking: self.think != Some(false) };
@@ -242,7 +243,7 @@ struct MessageIn<'a> {
     role: Cow<'a, str>,
     #[serde(borrow, default)]
     content: Option<Text<'a>>,
-    /// Thoughts of earlier turns are nothing that a chat request takes back.
+    /// A chat request does not accept reasoning of earlier turns.
     #[serde(default, rename = "thinking")]
     _thinking: Option<serde::de::IgnoredAny>,
     #[serde(borrow, default)]
@@ -290,12 +291,12 @@ fn images<'a>(list: &[Text<'a>], path: &str) -> Result<Vec<Part<'a>>, Error> {
     each.collect()
 }
 
-/// `json`, or a schema.
+/// Reads `json` or a schema.
 fn format(value: &RawValue) -> Result<Option<Format<'_>>, Error> {
     match value.get() {
         "\"\"" => Ok(None),
         "\"json\"" => Ok(Some(Format::Json)),
-        // Ollama holds an answer to any schema; strictness as others have it takes only some.
+        // Ollama accepts any schema, but the strict mode of other dialects only some.
         raw if raw.starts_with('{') => {
             Ok(Some(Format::Schema { schema: raw.into(), name: None, description: None, strict: Some(false) }))
         }
@@ -303,7 +304,7 @@ fn format(value: &RawValue) -> Result<Option<Format<'_>>, Error> {
     }
 }
 
-/// Whether to think, and how hard. Without a level the model's own is meant.
+/// Reads whether to reason and the level. `true` without a level means medium.
 fn think(value: &RawValue) -> Result<(bool, Option<Effort>), Error> {
     Ok(match value.get() {
         "true" | "\"medium\"" => (true, Some(Effort::Medium)),
@@ -314,7 +315,7 @@ fn think(value: &RawValue) -> Result<(bool, Option<Effort>), Error> {
     })
 }
 
-/// How long a model is held in memory, which has no meaning here but for nought: unload it now.
+/// Reads how long the model stays in memory. Only 0 has a meaning here: unload now.
 fn unloads(value: &RawValue) -> Result<bool, Error> {
     let raw = value.get();
     if raw.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit()) {
@@ -330,7 +331,7 @@ fn options<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Err
         let (raw, path) = (value.get(), format!("options.{name}"));
         match &*name {
             _ if raw == "null" => {}
-            // Below nought: as many as it takes.
+            // A negative number means no limit.
             "num_predict" => {
                 let most: i64 = owned(value, &path)?;
                 request.max_tokens = match most {

@@ -1,4 +1,4 @@
-//! A chat stream, told in lines of JSON as it comes: whatever happens the caller gets exactly one end.
+//! Converts a chat stream to JSON lines as it arrives. The caller always receives exactly one final line.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -10,10 +10,10 @@ use crate::openai::stream_in::Reader;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
 use crate::step::{read_event, Malformed, Step};
 
-/// An event longer than this is a fault; up to it, it is held until it is whole.
+/// The maximum size of an event. Events are buffered until they are complete; a longer one is an error.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
-/// Turns the events of a chat stream into lines.
+/// Converts the events of a chat stream to lines.
 pub struct Lines {
     framer: Framer,
     state: State,
@@ -23,7 +23,7 @@ pub struct Lines {
 struct State {
     reader: Reader,
     encoder: Encoder,
-    /// When the first event came.
+    /// The time of the first event.
     first_ns: Option<u64>,
     is_ended: bool,
 }
@@ -41,7 +41,7 @@ impl Lines {
         Self { framer: Framer::new(limits), state }
     }
 
-    /// Takes the next chunk of the stream and gives the lines that it completes. `at` needs no time of the beginning.
+    /// Processes the next chunk and returns the lines that it completes. `at.until_first_ns` need not be set.
     pub fn push(&mut self, chunk: &Bytes, at: AnswerTime) -> Bytes {
         let mut out = Vec::new();
         let state = &mut self.state;
@@ -53,7 +53,7 @@ impl Lines {
         Bytes::from(out)
     }
 
-    /// Ends the lines where the stream has ended: with a failure, unless its end was told.
+    /// Ends the lines at the end of the stream. Adds an error line if the stream was incomplete.
     pub fn finish(mut self, at: AnswerTime) -> Bytes {
         let mut out = Vec::new();
         let rest = self.framer.close();
@@ -112,7 +112,7 @@ impl State {
     }
 }
 
-/// The line that ends an answer which failed.
+/// Writes the final line of a failed answer.
 fn fail(message: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(json!({ "error": message }).to_string().as_bytes());
     out.push(b'\n');

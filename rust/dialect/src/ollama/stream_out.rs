@@ -1,5 +1,4 @@
-//! The model's events, written as lines of JSON: one for each piece of text, one for each call of a tool, and one that ends the
-//! answer.
+//! Writes the model's events as JSON lines: one per piece of text, one per tool call, and a final one.
 
 use fairlead_core::Usage;
 
@@ -12,10 +11,10 @@ use crate::text::{Text, Writer};
 #[derive(Debug)]
 pub(super) struct Encoder {
     form: AnswerForm,
-    /// The call that is under way: it is told whole.
+    /// The current call, buffered because the dialect has no partial calls.
     call: CallBuffer,
     calls: u64,
-    /// Of the text that comes next: a list, or nothing.
+    /// The log probabilities of the next text: a list or empty.
     logprobs: String,
 }
 
@@ -24,7 +23,7 @@ impl Encoder {
         Self { form, call: CallBuffer::default(), calls: 0, logprobs: String::new() }
     }
 
-    /// A fault: the arguments of a call that has ended are no object.
+    /// Fails if the arguments of a finished call are not an object.
     pub(super) fn write(&mut self, event: Event<'_>, at: AnswerTime, out: &mut Vec<u8>) -> Result<(), Malformed> {
         match event {
             Event::Start { .. } | Event::Signature(_) | Event::Redacted(_) => {}
@@ -54,12 +53,12 @@ impl Encoder {
         Ok(())
     }
 
-    /// A line that says nothing, for a caller that waits: lines have no comments.
+    /// Writes a line without content as a keep-alive, because JSON lines have no comments.
     pub(super) fn heartbeat(&self, at: AnswerTime) -> Vec<u8> {
         self.form.piece(at, &"".into(), |_| {})
     }
 
-    /// The regular end, whatever came before.
+    /// Writes the regular final line.
     pub(super) fn finish(
         &mut self,
         stop: Stop,

@@ -1,4 +1,4 @@
-//! An answer in one piece.
+//! Writes complete answers.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ pub(super) fn write(form: &AnswerForm, answer: &Answer<'_>, at: AnswerTime) -> V
     out.take()
 }
 
-/// The answer to a request that says nothing.
+/// Writes the answer to a request without a message.
 pub(super) fn write_loaded(form: &AnswerForm, unloads: bool, at: AnswerTime) -> Vec<u8> {
     let mut out = Writer::default();
     form.open(&mut out, at);
@@ -53,7 +53,7 @@ fn calls(out: &mut Writer, answer: &Answer<'_>) {
     out.close(b']');
 }
 
-/// All texts of one kind as one.
+/// Joins all texts of one kind.
 fn joined<'a>(answer: &'a Answer<'a>, pick: impl Fn(&'a Content<'a>) -> Option<&'a Text<'a>>) -> Text<'a> {
     let mut texts = answer.parts.iter().filter_map(|part| pick(&part.content));
     match (texts.next(), texts.next()) {
