@@ -1,4 +1,4 @@
-//! A chat answer that came in one piece.
+//! Inspects a complete chat answer.
 
 use fairlead_core::json::{self, JsonFault, Kind};
 use fairlead_core::Usage;
@@ -7,18 +7,18 @@ use super::error;
 pub use super::error::{error_fields, UpstreamError};
 use super::usage;
 
-/// The findings in an upstream's body: usage, an error, whether there are choices.
+/// The relevant data of a provider's response body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// As the provider counted; `None` when the body has no usage object.
+    /// As reported by the provider. `None` if the body has no usage object.
     pub usage: Option<Usage>,
-    /// The body tells a failure, whatever its status was.
+    /// The body reports an error, independent of its HTTP status.
     pub error: Option<UpstreamError>,
-    /// `choices` is there and an array.
+    /// `choices` is present and an array.
     pub has_choices: bool,
 }
 
-/// Looks into a body; a fault when it is not one JSON object.
+/// Inspects a body. Fails if the body is not a single JSON object.
 pub fn inspect(body: &[u8]) -> Result<Inspection, JsonFault> {
     let scan = json::scan_object(body, &["usage", "error", "choices", "service_tier"], json::MAX_DEPTH)?;
     let error = scan.get("error").filter(|member| error::is_error(*member));

@@ -1,8 +1,9 @@
-//! Calls of a chat stream, one after the other.
+//! Orders the tool calls of a chat stream.
 //!
-//! A provider may send the pieces of parallel calls by turns: call 0 begins, call 1 begins, arguments of 0, arguments of 1. In the model
-//! a call's arguments follow it, and callers' forms close one block before they open the next. So while the arguments of the open
-//! call are no complete JSON value, everything else waits in its order: other calls, and texts between them. What waits is bounded.
+//! A provider can interleave parallel calls: call 0 starts, call 1 starts, arguments of 0, arguments of 1. In the
+//! model, arguments follow their call, and the callers' dialects close one block before they open the next. So while
+//! the open call's arguments are incomplete JSON, everything else is queued in order: other calls, and text between
+//! them. The queue is bounded.
 
 use std::collections::VecDeque;
 
@@ -10,10 +11,10 @@ use crate::model::Event;
 use crate::step::Malformed;
 use crate::text::Text;
 
-/// The most that waits, bytes.
+/// The maximum size of the queue in bytes.
 const MOST_WAITING: usize = 4 << 20;
 
-/// A kind of text that an answer has beside calls.
+/// A kind of text that an answer has besides calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
     Text,
@@ -31,10 +32,10 @@ impl TextKind {
     }
 }
 
-/// A piece of a call, as a chunk has it.
+/// A piece of a call, as a chunk contains it.
 #[derive(Debug)]
 pub(super) struct CallPiece<'a> {
-    /// The provider's number of the call; the open one's if it says none.
+    /// The provider's index of the call. Absent: the open call's.
     pub(super) index: Option<u32>,
     pub(super) id: Option<Text<'a>>,
     pub(super) name: Option<Text<'a>>,
@@ -64,12 +65,13 @@ pub(super) struct CallOrder {
 }
 
 impl CallOrder {
-    /// How many calls have begun.
+    /// Returns how many calls have started.
     pub(super) fn count(&self) -> usize {
         self.calls
     }
 
-    /// A text that is not empty. It ends the call before it, unless arguments of that one are still to come.
+    /// Emits a non-empty text, or queues it while the open call's arguments are incomplete. An emitted text ends the
+    /// open call.
     pub(super) fn say(
         &mut self,
         kind: TextKind,
@@ -93,7 +95,7 @@ impl CallOrder {
     pub(super) fn read(&mut self, piece: CallPiece<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         let index = piece.index.unwrap_or_else(|| self.open.as_ref().map_or(0, |open| open.index));
         let arguments = piece.arguments.filter(|text| !text.is_empty());
-        // Some providers repeat id and name with each piece; some give each call the same number.
+        // Some providers repeat the id and name in each piece, and some give all calls the same index.
         let is_it =
             |number: u32, known: &str| number == index && piece.id.as_ref().is_none_or(|id| id.decode() == known);
         if let Some(open) = self.open.as_mut().filter(|open| is_it(open.index, &open.id)) {
@@ -113,7 +115,7 @@ impl CallOrder {
             known.push_str(&text);
             return self.reserve(text.len());
         }
-        // Arguments of a call that nobody began belong nowhere.
+        // Arguments for a call that has not started are invalid.
         let name = piece.name.ok_or(Malformed)?;
         let id = piece.id.unwrap_or_else(|| format!("call_{}", self.calls).into());
         self.calls += 1;
@@ -136,7 +138,7 @@ impl CallOrder {
         Ok(())
     }
 
-    /// The answer is over: nothing waits any longer.
+    /// Emits the queue at the end of the answer.
     pub(super) fn finish(&mut self, emit: &mut dyn FnMut(Event<'_>)) {
         while let Some(next) = self.waiting.pop_front() {
             self.begin(next, emit);
@@ -144,7 +146,7 @@ impl CallOrder {
         self.waiting_bytes = 0;
     }
 
-    /// Emits what waited, as far as the open call lets it.
+    /// Emits from the queue until the open call is incomplete.
     fn advance(&mut self, emit: &mut dyn FnMut(Event<'_>)) {
         while self.open.as_ref().is_none_or(|open| open.json.is_complete()) {
             let Some(next) = self.waiting.pop_front() else { return };
@@ -182,7 +184,7 @@ impl CallOrder {
     }
 }
 
-/// How far a JSON object or list has come, over pieces that may end anywhere.
+/// Tracks the nesting of a JSON object or list in pieces that can end anywhere.
 #[derive(Debug, Default)]
 struct Progress {
     depth: usize,

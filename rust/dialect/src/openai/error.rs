@@ -1,5 +1,5 @@
-//! A provider's error, in the form of any dialect: OpenAI's `type`, `code` and `param`, Anthropic's `type`, Google's `status` and
-//! `details`, and the forms of servers that speak one of them with errors of their own.
+//! Parses provider errors in all known formats: OpenAI's `type`, `code` and `param`, Anthropic's `type`, Google's
+//! `status` and `details`, and those of compatible servers with different error formats.
 
 use fairlead_core::json::{self, JsonFault, Kind, Value};
 use serde_json::Value as Json;
@@ -7,39 +7,38 @@ use std::num::NonZeroU64;
 
 use crate::lenient;
 
-/// Characters kept of a message.
+/// The maximum characters stored of a message.
 pub const MAX_MESSAGE_CHARS: usize = 4096;
-/// Characters kept of the other members.
+/// The maximum characters stored of other members.
 const MAX_NAME_CHARS: usize = 128;
 
-/// The members of an upstream's error object. They are the upstream's words: nothing in them is trusted, and the message
-/// may repeat a prompt or a credential.
+/// The members of a provider's error object. They are untrusted, and the message can contain a prompt or a credential.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamError {
-    /// First line only.
+    /// Only the first line.
     pub message: String,
     /// The member `type`.
     pub kind: Option<String>,
-    /// A number is told as its digits. Google's reason (`API_KEY_INVALID`) is one too.
+    /// A numeric code is stored as digits. Google's reason (`API_KEY_INVALID`) is stored here as well.
     pub code: Option<String>,
     pub param: Option<String>,
-    /// The member `status`, in which Google names the kind of an error, such as `INVALID_ARGUMENT`.
+    /// The member `status`, Google's kind of error, such as `INVALID_ARGUMENT`.
     pub status: Option<Box<str>>,
-    /// How long to wait before another request, where the body says so.
+    /// The time to wait before a retry, if the body has it.
     pub retry_ms: Option<NonZeroU64>,
-    /// `details.error_code`, by which Anthropic's clients know what to do next.
+    /// `details.error_code`, which tells Anthropic's clients how to proceed.
     pub detail: Option<String>,
 }
 
 impl UpstreamError {
-    /// An error whose body is a text.
+    /// Creates an error from a plain text body.
     pub fn of_text(text: &str) -> Self {
         Self { message: first_line(text), ..Self::default() }
     }
 }
 
-/// Reads `{"error": {...}}`, `{"error": "text"}`, `{"message": "text", ...}`, `{"detail": ...}` and `{"base_resp": {...}}`, and each of
-/// them as the one member of a list; `None` when the body is none of them.
+/// Parses `{"error": {...}}`, `{"error": "text"}`, `{"message": "text", ...}`, `{"detail": ...}` and `{"base_resp":
+/// {...}}`, and each of them as the only element of a list. Returns `None` for any other body.
 pub fn error_fields(body: &[u8]) -> Option<UpstreamError> {
     match body.trim_ascii_start().first() {
         Some(b'[') => match lenient::value(body)? {
@@ -55,7 +54,7 @@ fn read_fields(body: &[u8]) -> Result<Option<UpstreamError>, JsonFault> {
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH)?;
     if let Some(error) = scan.get("error").filter(|error| is_error(*error)) {
         let read = read(body, error);
-        // xAI says the code beside the text.
+        // xAI has the code beside the text.
         let code = || scan.get("code").and_then(|code| json::as_str(body, code)).map(|code| cut(&code, MAX_NAME_CHARS));
         return Ok(Some(UpstreamError { code: read.code.clone().or_else(code), ..read }));
     }
@@ -66,7 +65,7 @@ fn read_fields(body: &[u8]) -> Result<Option<UpstreamError>, JsonFault> {
     Ok(part("detail").and_then(|detail| of_detail(&detail)).or_else(|| of_base_resp(&part("base_resp")?)))
 }
 
-/// The form of `FastAPI`: a text, or a list of faults with the place of each.
+/// Parses the `FastAPI` format: a text, or a list of errors with locations.
 fn of_detail(detail: &Json) -> Option<UpstreamError> {
     let fault = detail.get(0).unwrap_or(detail);
     let text = |name: &str| fault.get(name).and_then(Json::as_str);
@@ -80,14 +79,14 @@ fn of_detail(detail: &Json) -> Option<UpstreamError> {
     })
 }
 
-/// The form of `MiniMax`.
+/// Parses the `MiniMax` format.
 fn of_base_resp(status: &Json) -> Option<UpstreamError> {
     let code = status.get("status_code").and_then(Json::as_i64).filter(|code| *code != 0)?;
     let message = status.get("status_msg").and_then(Json::as_str).unwrap_or_default();
     Some(UpstreamError { message: first_line(message), code: Some(code.to_string()), ..UpstreamError::default() })
 }
 
-/// Whether a top-level `error` member says that something failed: an object with members, or a text.
+/// Returns whether a top-level `error` member reports an error: a non-empty object, or a text.
 pub(crate) fn is_error(value: Value) -> bool {
     match value.kind {
         Kind::Object => value.elements > 0,
@@ -96,7 +95,7 @@ pub(crate) fn is_error(value: Value) -> bool {
     }
 }
 
-/// Reads the value of an `error` member.
+/// Parses the value of an `error` member.
 pub(super) fn read(body: &[u8], error: Value) -> UpstreamError {
     match json::as_str(body, error) {
         Some(text) => UpstreamError::of_text(&text),
@@ -135,7 +134,7 @@ fn read_members(object: &[u8]) -> Result<UpstreamError, JsonFault> {
     Ok(part("metadata").and_then(|metadata| behind(&metadata)).unwrap_or(error))
 }
 
-/// The findings in Google's list of details.
+/// The relevant data of Google's list of details.
 #[derive(Default)]
 struct Details {
     reason: Option<String>,
@@ -152,11 +151,11 @@ fn details_of(details: &Json) -> Details {
     }
 }
 
-/// The error of the provider behind a router such as OpenRouter, which says it as a text.
+/// Parses the original provider's error, which a router such as OpenRouter embeds as text.
 fn behind(metadata: &Json) -> Option<UpstreamError> {
     let raw = metadata.get("raw").and_then(Json::as_str).filter(|raw| !raw.is_empty())?;
     let plain = || UpstreamError { message: first_line(raw), ..UpstreamError::default() };
-    // A text that holds another such member is not read as JSON, so that this goes one step deep at most.
+    // Text with a nested member of this kind is not parsed as JSON, so the recursion ends after one level.
     let is_nested = raw.contains("\"raw\"");
     if is_nested {
         return Some(plain());

@@ -1,4 +1,4 @@
-//! Members of a request that OpenAI's two forms have in common, each said once.
+//! Request members that both OpenAI dialects share.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,15 @@ use serde_json::value::RawValue;
 use crate::model::{owned, typed, wrong, Choice, Effort, Format, Request};
 use crate::text::Text;
 
-/// Members that go to a provider of either form as they are.
+/// Members that are forwarded unchanged to a provider of either dialect.
 const PASSED_ON: &[&str] = &["store", "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention"];
 
-/// Reads a member that means the same in both forms. `false`: it is a member of the caller's form alone.
+/// Reads a member with the same meaning in both dialects. Returns `false` for a member that only the caller's dialect
+/// has.
 pub(crate) fn read_shared<'a>(name: &str, value: &'a RawValue, request: &mut Request<'a>) -> Result<bool, Error> {
     let raw = value.get();
     match name {
-        // What of an answer is told is settled elsewhere.
+        // Handled elsewhere.
         "model" | "stream_options" => {}
         _ if raw == "null" => {}
         "stream" => request.stream = owned(value, name)?,
@@ -30,7 +31,7 @@ pub(crate) fn read_shared<'a>(name: &str, value: &'a RawValue, request: &mut Req
     Ok(true)
 }
 
-/// Reads `tool_choice`: a word, or an object, whose function each form names in its own place.
+/// Reads `tool_choice`: a word, or an object with the function's name, whose position depends on the dialect.
 pub(crate) fn tool_choice<'a>(
     value: &'a RawValue,
     one: impl FnOnce(&'a RawValue) -> Result<Choice<'a>, Error>,
@@ -86,7 +87,7 @@ impl<'a> SchemaIn<'a> {
     }
 }
 
-/// What a model wrote as arguments must be an object, for it becomes one.
+/// Checks that the arguments written by a model are a JSON object, because other dialects require one.
 pub(crate) fn arguments<'a>(text: &Text<'a>, path: &str) -> Result<Cow<'a, str>, Error> {
     let text = text.decode();
     if text.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! The members of a chat completion request beside its messages, for a model with these facts.
+//! Writes the members of a chat completion request other than its messages, according to the model's facts.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use crate::model::{Choice, Format, Member, Request};
 use crate::portable_id::{bounded, fitted};
 use crate::text::{Text, Writer};
 
-/// Characters of `user` that OpenAI accepts; others accept more.
+/// The maximum characters of `user` at OpenAI. Other providers accept more.
 const USER_MOST: usize = 64;
 
-/// The stream's own members, the cap of the output, samplers and stop sequences.
+/// Writes the stream members, the output limit, the samplers and the stop sequences.
 pub(super) fn opening(
     out: &mut Writer,
     request: &Request<'_>,
@@ -111,7 +111,7 @@ fn choice(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out:
     Ok(())
 }
 
-/// How a model that takes no schema is told about it.
+/// Returns the instruction that describes the schema to a model without schema support.
 pub(super) fn schema_in_words(request: &Request<'_>, facts: &ModelFacts) -> Option<String> {
     match &request.format {
         Some(Format::Schema { schema, .. }) if facts.schemas == Some(Schemas::JsonObject) => {
@@ -133,7 +133,7 @@ pub(super) fn response_format(out: &mut Writer, request: &Request<'_>, facts: &M
     }
 }
 
-/// The seed, penalties, verbosity and probabilities of tokens.
+/// Writes the seed, penalties, verbosity and log probabilities.
 pub(super) fn hints(
     out: &mut Writer,
     request: &Request<'_>,
@@ -175,7 +175,7 @@ pub(crate) fn user(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, 
     }
 }
 
-/// The members that both of OpenAI's dialects have.
+/// Writes the members that both OpenAI dialects have.
 pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
     for (name, value) in &request.shared {
         match shared_value(facts, name, value) {
@@ -185,7 +185,7 @@ pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts
     }
 }
 
-/// The value that is sent; `None` where the member is left out.
+/// Returns the value to send, or `None` to drop the member.
 fn shared_value<'v>(facts: &ModelFacts, name: &str, value: &'v str) -> Option<Cow<'v, str>> {
     if facts.refuses(name) {
         return None;
@@ -208,7 +208,7 @@ fn shared_value<'v>(facts: &ModelFacts, name: &str, value: &'v str) -> Option<Co
     }
 }
 
-/// The members of a named schema. If the caller did not say how strict, it is as strict as the schema allows.
+/// Writes the members of a named schema. If the caller did not set `strict`, it is set when the schema allows it.
 pub(crate) fn write_schema(
     out: &mut Writer,
     schema: &str,

@@ -1,5 +1,5 @@
-//! What the message of a chat answer is made of as providers write it, whole or in pieces: the content, which is one text or a list
-//! of parts, and the calls of tools. Members that nobody knows are passed over.
+//! Parses the message of a chat answer as providers write it, complete or in pieces: the content, which is a text or a
+//! list of parts, and the tool calls. Unknown members are ignored.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 use crate::model::Content;
 use crate::text::{if_text, Text};
 
-/// A content.
+/// The content of a message.
 pub(super) enum ContentIn<'a> {
     Text(Text<'a>),
-    /// Of a list, the parts that say something here.
+    /// The relevant parts of a list.
     Parts(Vec<Content<'a>>),
 }
 
-/// A call, or a piece of one.
+/// A call or a piece of one.
 #[derive(Deserialize)]
 pub(super) struct CallIn<'a> {
     #[serde(default, deserialize_with = "if_number")]
@@ -36,12 +36,12 @@ pub(super) struct FunctionIn<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// A member that is a number of a choice or call, or else counts for nothing.
+/// Deserializes the index of a choice or call. Any other type counts as absent.
 pub(super) fn if_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(|raw| raw.get().parse().ok())
 }
 
-/// The first of a list; the rest is skipped. Null is an empty list.
+/// The first element of a list. The rest is skipped, and null is an empty list.
 pub(super) struct First<T>(pub(super) Option<T>);
 
 impl<'a> ContentIn<'a> {
@@ -63,7 +63,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ContentIn<'a> {
     }
 }
 
-/// A part of a list; an element may be a text alone.
+/// Reads an element of a list, which can be a plain text.
 fn part(raw: &RawValue) -> serde_json::Result<Option<Content<'_>>> {
     #[derive(Deserialize)]
     struct PartIn<'a> {
@@ -73,7 +73,7 @@ fn part(raw: &RawValue) -> serde_json::Result<Option<Content<'_>>> {
         text: Option<Text<'a>>,
         #[serde(borrow, default, deserialize_with = "if_text")]
         refusal: Option<Text<'a>>,
-        /// A text, or parts once more.
+        /// A text, or a list of parts.
         #[serde(borrow, default)]
         thinking: Option<&'a RawValue>,
     }
@@ -88,7 +88,7 @@ fn part(raw: &RawValue) -> serde_json::Result<Option<Content<'_>>> {
             Some(thinking) => Some(Content::Thinking { text: joined(thinking)?, signature: None }),
             None => None,
         },
-        // References and whatever else the other dialects have no place for.
+        // References and other kinds that the other dialects cannot express.
         Some(_) => None,
     })
 }
@@ -98,7 +98,7 @@ fn parts(raw: &RawValue) -> serde_json::Result<Vec<Content<'_>>> {
     list.into_iter().filter_map(|raw| part(raw).transpose()).collect()
 }
 
-/// The texts of a content as one.
+/// Joins the texts of a content.
 fn joined(raw: &RawValue) -> serde_json::Result<Text<'_>> {
     #[derive(Deserialize)]
     struct TextIn<'a> {
@@ -114,7 +114,7 @@ fn joined(raw: &RawValue) -> serde_json::Result<Text<'_>> {
 }
 
 impl<'a> FunctionIn<'a> {
-    /// A text of JSON; some providers write the JSON itself.
+    /// Returns the arguments. Some providers write a JSON value instead of JSON in a string.
     pub(super) fn arguments(&self) -> Option<Text<'a>> {
         self.arguments.map(Text::of_json)
     }

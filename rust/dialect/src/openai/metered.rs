@@ -1,8 +1,8 @@
-//! Answers that pass untouched and are looked into for two things alone: what they used, and whether they are a failure.
+//! Inspects answers that pass unchanged for their usage and for errors.
 //!
-//! Providers tell usage of such answers in several spellings: `prompt_tokens` or `input_tokens`, a bare `total_tokens`,
-//! or, as Cohere does, `meta.tokens`. A stream of typed events (`image_generation.completed`, `transcript.text.done`,
-//! `speech.audio.done`) tells it in the event that ends an item.
+//! Providers report the usage of such answers in several formats: `prompt_tokens` or `input_tokens`, a single
+//! `total_tokens`, or `meta.tokens` as Cohere does. A stream of typed events (`image_generation.completed`,
+//! `transcript.text.done`, `speech.audio.done`) reports it in the event that ends an item.
 
 use bytes::Bytes;
 use fairlead_core::json::{self, JsonFault, Kind, Scan, Value};
@@ -17,25 +17,25 @@ use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::Pieces;
 
 const MAX_DEPTH: usize = 16;
-/// The members that are looked for in an event.
+/// The members that are read from an event.
 const EVENT_MEMBERS: [&str; 7] = ["type", "usage", "error", "meta", "duration", "usage_info", "choices"];
-/// An event may hold a picture.
+/// An event can contain an image.
 const LIMITS: Limits = Limits { held_bytes: 1 << 20, event_bytes: 64 << 20 };
 
-/// The findings in an answer in one piece.
+/// The relevant data of a complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metered {
     pub usage: Option<Usage>,
-    /// The units beside tokens that the provider told.
+    /// The billing units other than tokens that the provider reported.
     pub units: Units,
     pub error: Option<UpstreamError>,
-    /// The member that such an answer must have is there.
+    /// The member that such an answer requires is present.
     pub is_answer: bool,
-    /// How many elements it has.
+    /// The number of its elements.
     pub listed: u64,
 }
 
-/// Looks into a body; a fault when it is not one JSON object.
+/// Inspects a body. Fails if the body is not a single JSON object.
 pub fn inspect(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
     lenient::read(body, |body| inspect_strictly(body, member))
 }
@@ -67,7 +67,7 @@ fn read_usage<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Option<Usage> 
     object(meta, &inner, "tokens").or_else(|| object(meta, &inner, "billed_units")).and_then(read_object)
 }
 
-/// Reads the units beside tokens: the length of a recording, pages, searches.
+/// Reads the units other than tokens: the length of a recording, pages, searches.
 fn read_units<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Units {
     let mut units = Units::default();
     let count = |object: &[u8], name: &'static str| {
@@ -95,15 +95,15 @@ fn read_units<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Units {
     units
 }
 
-/// Seconds as a number or a text of one, as some providers write it.
+/// Parses seconds from a number or, as some providers write it, a string.
 fn milliseconds(token: &[u8]) -> Option<u64> {
     let seconds: f64 = std::str::from_utf8(token).ok()?.trim_matches('"').parse().ok()?;
     let ms = (seconds * 1_000.0).ceil();
-    // Longer than any recording is no length.
+    // An absurd length is ignored.
     (ms > 0.0 && ms < 1e12).then_some(ms as u64)
 }
 
-/// The usage in an event of a realtime conversation: only `response.done` tells it.
+/// Reads the usage from an event of a realtime conversation. Only `response.done` has it.
 pub fn of_realtime(event: &[u8]) -> Option<Usage> {
     memchr::memmem::find(event, b"response.done")?;
     let scan = json::scan_object(event, &["type", "response"], json::MAX_DEPTH).ok()?;
@@ -118,7 +118,7 @@ fn object<'b, const N: usize>(bytes: &'b [u8], scan: &Scan<'_, N>, name: &str) -
     bytes.get(value.span())
 }
 
-/// A `usage` object in whichever spelling it is.
+/// Reads a `usage` object in any of the formats.
 fn read_object(used: &[u8]) -> Option<Usage> {
     let wanted = [
         "prompt_tokens",
@@ -148,10 +148,10 @@ fn read_object(used: &[u8]) -> Option<Usage> {
     Some(Usage { input, output: output.unwrap_or(0), cached: cached.min(input), ..Usage::default() })
 }
 
-/// Whether a text completion said why it ended. One that never said it is ended in its place.
+/// Whether a text completion had a finish reason. If not, the gateway adds a final event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
-    /// No choices came: it is another kind of stream.
+    /// No choices have arrived, so it is another kind of stream.
     NotNeeded,
     Missing,
     Said,
@@ -163,7 +163,7 @@ pub struct Meter {
     state: State,
 }
 
-/// What the events so far have told.
+/// The data collected from the events so far.
 struct State {
     usage: Option<Usage>,
     units: Units,
@@ -183,11 +183,11 @@ impl std::fmt::Debug for Meter {
     }
 }
 
-/// The outcome of a chunk.
+/// The result of a chunk.
 #[derive(Debug)]
 pub struct MeteredPiece {
     pub pieces: Pieces,
-    /// Nothing more is to be read.
+    /// The stream has ended.
     pub done: bool,
 }
 
@@ -196,11 +196,11 @@ pub struct MeteredPiece {
 pub struct Ending {
     pub usage: Option<Usage>,
     pub units: Units,
-    /// Why it failed; `None` when it did not.
+    /// The error, if it failed.
     pub error: Option<Error>,
-    /// Bytes that were held back and may be passed.
+    /// Buffered bytes that can be passed on.
     pub rest: Bytes,
-    /// The failure that the stream reports itself.
+    /// The error that the stream itself reports.
     pub reported: Option<UpstreamError>,
 }
 
@@ -231,17 +231,17 @@ impl Meter {
         self.state.usage
     }
 
-    /// The units beside tokens that were told so far.
+    /// Returns the units other than tokens reported so far.
     pub fn units(&self) -> Units {
         self.state.units
     }
 
-    /// Whether an event of the answer has been seen.
+    /// Returns whether an event of the answer has arrived.
     pub fn has_answered(&self) -> bool {
         self.state.has_answered
     }
 
-    /// Ends it: `broken` when the provider's body did not end by itself.
+    /// Ends the stream. `broken` is the error if the provider's body ended abnormally.
     pub fn finish(self, broken: Option<Error>) -> Ending {
         let State { usage, units, is_finished, failure, .. } = self.state;
         if let Some(reported) = failure {
@@ -277,7 +277,8 @@ impl State {
             Ok(verdict) => verdict,
             Err(_) if matches!(part, Part::Event(_)) => Verdict::Stop,
             Err(_) => {
-                // The beginning of an event that is too long to be held is no JSON yet; the reason may stand in its rest.
+                // The start of an event that is too long to buffer is not complete JSON. The finish reason may be in
+                // the rest of the event.
                 self.reason = Reason::Said;
                 Verdict::Pass
             }
@@ -352,7 +353,7 @@ mod tests {
             ("pages", r#"{"pages":[{},{},{}]}"#, Units { pages: 3, ..none }),
             ("pages", r#"{"pages":[{}],"usage_info":{"pages_processed":4}}"#, Units { pages: 4, ..none }),
             ("results", r#"{"results":[],"meta":{"billed_units":{"search_units":2}}}"#, Units { queries: 2, ..none }),
-            // An absurd count is none: what can be counted here holds.
+            // An absurd count is ignored, and the number of elements applies.
             (
                 "pages",
                 r#"{"pages":[{}],"usage_info":{"pages_processed":9000000000000000000}}"#,
@@ -447,7 +448,7 @@ mod tests {
         let whole = [text, stop, done].concat();
         let (sent, ending) = followed(&whole, 7);
         assert!(sent == whole && ending.error.is_none());
-        // What has no choices has no reasons either.
+        // A stream without choices has no finish reasons.
         assert!(followed(done, 7).1.error.is_none());
     }
 

@@ -1,23 +1,25 @@
 //! The OpenAI chat dialect.
 //!
 //! For bodies that are forwarded:
-//! - `request`: reads what a body asks for, and edits the body that is sent
+//!
+//! - `request`: reads the routing data of a body, and edits the body that is sent
 //! - `named`: bodies of calls other than chat
 //! - `answer`, `stream`, `error`, `reasoning`: answers and their reasoning
 //! - `unfinished`: streams without a finish reason
 //! - `metered`: streams of typed events and their usage
 //!
 //! For bodies that are translated:
-//! - `members` and `part`: what both of OpenAI's dialects read alike
-//! - `request_in` and `request_out`, with `members_out` and `reasoning_out` for members by the facts of a model
-//! - `thought_in`: reasoning in an assistant's message
+//!
+//! - `members` and `part`: what both OpenAI dialects share
+//! - `request_in` and `request_out`, with `members_out` and `reasoning_out` for members that depend on a model's facts
+//! - `thought_in`: reasoning in an assistant message
 //! - `message`: the message of an answer, complete or in pieces
-//! - `call_order`: parallel calls of a stream, one after another
+//! - `call_order`: the order of parallel calls in a stream
 //! - `whole`, `stream_in`, `stream_out`: answers
 //! - `strict`: schemas that strict mode accepts
 //! - `usage`: token counts
 
-// These are public, since each has a `read`, `inspect` or `rewrite` of its own, which is read with its file's name.
+// Public modules, because their `read`, `inspect` or `rewrite` is called with the module's name.
 pub mod answer;
 pub mod metered;
 pub mod named;

@@ -1,5 +1,5 @@
-//! A request that names a model and is otherwise passed on as it came: completions, embeddings, images, speech and their
-//! like. What is read of it is what the gateway decides by; every other member is the provider's to judge.
+//! Requests that name a model and otherwise pass unchanged: completions, embeddings, images, speech and others. Only
+//! the routing data is read. Every other member is left for the provider to validate.
 
 use crate::provider_members::{self, Purpose};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -9,20 +9,20 @@ use fairlead_core::{Error, ServiceTier};
 use super::request::{broken, check_model, missing, model, usage_option, wrong, ChatRequest, MAX_DEPTH};
 use super::usage::service_of;
 
-/// The members that a route asks of a body with a model in it.
+/// The requirements of a route for a body that names a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs {
-    /// The member that there must be beside the model.
+    /// The member that is required in addition to the model.
     pub member: &'static str,
-    /// The model that is meant where none is named.
+    /// The default model.
     pub usual_model: Option<&'static str>,
-    /// Streams tell their usage when asked by `stream_options`, as completions do.
+    /// Streams report usage on request through `stream_options`, as completions do.
     pub has_stream_options: bool,
-    /// The answer is made of tokens, which `max_tokens` bounds.
+    /// The answer consists of tokens, which `max_tokens` limits.
     pub makes_tokens: bool,
 }
 
-/// Reads a body. With it comes the body that the spans hold for: another one only where a model was put into it.
+/// Reads a body. Returns the body that the spans refer to. It differs from `body` only if a model was inserted.
 pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> {
     let wanted = [
         "model",
@@ -77,7 +77,7 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
     Ok((request, body.clone()))
 }
 
-/// The request of a form, which is no JSON: the model and whether the answer is to be a stream.
+/// Describes a request that is not JSON: its model and whether to stream the answer.
 pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, Error> {
     check_model(model)?;
     Ok(ChatRequest {
@@ -98,12 +98,12 @@ pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, E
     })
 }
 
-/// The whole number of a member; one that is no count is the provider's to refuse.
+/// Returns the integer value of a member. Any other value is left for the provider to reject.
 fn whole(body: &[u8], value: Value) -> Option<u64> {
     (value.kind == Kind::Number).then(|| json::as_u64(body, value)).flatten()
 }
 
-/// The body with a model as its first member; `start` is where its brace opens.
+/// Returns the body with a model as its first member. `start` is the offset of the opening brace.
 fn with_model(body: &Bytes, start: usize, model: &str) -> Bytes {
     let mut made = BytesMut::with_capacity(body.len() + model.len() + 16);
     made.put_slice(&body[..=start]);

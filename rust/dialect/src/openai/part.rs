@@ -1,5 +1,4 @@
-//! Parts of a message's content as both of OpenAI's dialects have them: one text or a list of parts, and what pictures, sounds
-//! and files are made of.
+//! The parts of a message's content in both OpenAI dialects: a text or a list of parts, with images, audio and files.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,16 +13,16 @@ use crate::text::Text;
 const DATA: &str = "data:";
 const BASE64: &str = ";base64";
 
-/// A part as one of the dialects writes it.
+/// A part in the format of one dialect.
 pub(crate) trait PartShape<'a>: Deserialize<'a> {
     /// The mark up to which a provider may cache the prompt.
     fn cache_control(&self) -> Option<&'a RawValue>;
 
-    /// The part's content; `path` names it in errors.
+    /// Converts the part to its content. `path` names the part in errors.
     fn into_content(self, path: &str) -> Result<Content<'a>, Error>;
 }
 
-/// Reads a content, which is a text or a list of parts, and adds it to `parts`.
+/// Reads a content, a text or a list of parts, and appends it to `parts`.
 pub(crate) fn read_parts<'a, P: PartShape<'a>>(
     value: &'a RawValue,
     path: impl Fn() -> String,
@@ -60,8 +59,8 @@ impl<'a> AudioIn<'a> {
     }
 }
 
-/// `data:<type>;base64,<data>`, or an address. Schemes and types may be in capitals (RFC 3986, 3.1; RFC 2045, 5.1); providers know
-/// types in small letters alone.
+/// Reads `data:<type>;base64,<data>` or a URL. Schemes and types are case-insensitive (RFC 3986 section 3.1, RFC 2045
+/// section 5.1), but providers accept only lower-case types.
 pub(crate) fn source<'a>(url: Text<'a>, path: &str) -> Result<Source<'a>, Error> {
     let text = url.decode();
     let is_word = |span: Range<usize>, word: &str| text.get(span).is_some_and(|text| text.eq_ignore_ascii_case(word));
@@ -84,7 +83,7 @@ pub(crate) fn source<'a>(url: Text<'a>, path: &str) -> Result<Source<'a>, Error>
     Ok(Source::Base64 { media_type, data: cut(data) })
 }
 
-/// `data:<type>;base64,<data>` alone: a file that is sent, not an address of one.
+/// Reads `data:<type>;base64,<data>` only: an inline file, not a URL.
 pub(crate) fn inline_source<'a>(data: Text<'a>, path: &str) -> Result<Source<'a>, Error> {
     match source(data, path)? {
         Source::Url(_) => Err(wrong(path, "must be a data URL with base64")),

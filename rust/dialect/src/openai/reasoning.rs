@@ -1,5 +1,5 @@
-//! What a model thought before it called tools: heard in a provider's answer, and put back into a request that calls those
-//! tools again. For providers who refuse such a request without it.
+//! Stores the reasoning before tool calls in a provider's answer, and restores it in later requests with the same
+//! calls. Some providers reject such a request without it.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
 use crate::Pieces;
 
-/// Longer thoughts are not heard to their end.
+/// The maximum size. Longer reasoning is not stored.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// Thoughts, and the ids of the calls that they led to.
+/// Reasoning, and the ids of the calls that followed it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Thought {
     pub text: String,
@@ -22,7 +22,7 @@ pub struct Thought {
 }
 
 impl Thought {
-    /// `None` where no tool was called, or nothing was thought.
+    /// Returns `None` if there was no tool call or no reasoning.
     fn complete(self) -> Option<Self> {
         (!self.text.is_empty() && !self.call_ids.is_empty() && self.text.len() <= MAX_TEXT_BYTES).then_some(self)
     }
@@ -66,7 +66,7 @@ struct ChoiceIn<'a> {
     index: u64,
 }
 
-/// Of a whole chat completion.
+/// Reads the reasoning of a complete chat completion.
 pub fn of_answer(body: &[u8]) -> Option<Thought> {
     let answer: AnswerIn<'_> = serde_json::from_slice(body).ok()?;
     let mut thought = Thought::default();
@@ -76,7 +76,7 @@ pub fn of_answer(body: &[u8]) -> Option<Thought> {
     thought.complete()
 }
 
-/// Hears a stream of chat completion chunks, as the provider sends it.
+/// Reads the reasoning from a stream of chat completion chunks.
 pub struct Listener {
     framer: Framer,
     thought: Thought,
@@ -116,8 +116,9 @@ impl Listener {
     }
 }
 
-/// The request with reasoning in each message that calls tools and has none: what `find` knows, or an empty text, which such providers
-/// accept where they refuse an absent member. `None` where the request is sent as it is. `find` gets the ids of a message's calls.
+/// Adds reasoning to each message with tool calls that has none. `find` receives the ids of a message's calls and
+/// returns the stored reasoning. Without a result, an empty text is added, because such providers reject only an absent
+/// member. Returns `None` if the request needs no change.
 pub fn attach(body: &Pieces, mut find: impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>) -> Option<Bytes> {
     if !body.iter().any(|piece| memchr::memmem::find(piece, b"tool_calls").is_some()) {
         return None;
@@ -154,12 +155,12 @@ struct ReasoningMessageIn<'a> {
     reasoning_content: Option<&'a RawValue>,
 }
 
-/// A null stands somewhere, too: it is replaced, not told a second time.
+/// Deserializes null as a value, so that the edit replaces it instead of adding a second member.
 fn as_it_stands<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The edit that puts a missing thought back into a message: from where to where in the body, and the text.
+/// Returns the edit that adds missing reasoning to a message: start, end and text.
 fn missing(
     body: &[u8],
     raw: &RawValue,
@@ -185,7 +186,7 @@ fn missing(
         let start = place(reasoning)?;
         return Some((start, start + reasoning.len(), text));
     }
-    // After the brace; a message that calls tools has members.
+    // Insert after the opening brace. The comma is valid because a message with tool calls has members.
     let start = place(raw.get())? + 1;
     Some((start, start, format!("\"reasoning_content\":{text},")))
 }

@@ -1,4 +1,4 @@
-//! Reasoning as a chat completion request asks for it, for a model with these facts.
+//! The reasoning members of a chat completion request, according to the model's facts.
 
 use fairlead_core::{Error, ForcedTools, Level, ModelFacts, Thinking};
 
@@ -7,11 +7,11 @@ use crate::left_out::LeftOut;
 use crate::model::{wrong, Effort, Member, Request};
 use crate::text::Writer;
 
-/// The members of reasoning that are sent.
+/// The reasoning members to send.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reasoning {
     effort: Option<&'static str>,
-    /// Reasoning is switched on or off by a member of its own.
+    /// A dedicated member that enables or disables reasoning.
     switch: Option<(Thinking, bool)>,
     /// The model reasons.
     pub(super) is_on: bool,
@@ -61,7 +61,8 @@ impl Reasoning {
     }
 }
 
-/// The level of an effort. Reasoning that is off has none: a model without reasoning does not accept the member.
+/// Returns the level of an effort. Disabled reasoning has no level, because a model without reasoning rejects the
+/// member.
 pub(crate) fn effort(effort: Effort) -> Option<&'static str> {
     Some(match effort {
         Effort::Off => return None,

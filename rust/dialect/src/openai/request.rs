@@ -1,7 +1,7 @@
-//! A chat completion request: what the relay must know of it, and the body that goes upstream.
+//! Reads the routing data of a chat completion request and writes the body for the provider.
 //!
-//! Only two things change on the way: the model's name, and, on a stream whose client did not ask for usage,
-//! `stream_options.include_usage`, because usage is what the request is accounted by. Every other byte stays as it came.
+//! Only two things change: the model's name, and `stream_options.include_usage`, which is added to streams whose client
+//! did not ask for usage, because requests are billed by usage. Every other byte passes unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,45 +16,45 @@ use crate::place::Place;
 use crate::provider_members::{self, Purpose};
 use crate::Pieces;
 
-/// Nesting of a request body.
+/// The maximum nesting of a request body.
 pub const MAX_DEPTH: usize = json::MAX_DEPTH;
 pub const MAX_MODEL_CHARS: usize = 300;
 pub const MAX_MESSAGES: usize = 10_000;
 
-/// A chat body that was read. Its spans hold for that body only.
+/// The routing data of a chat body. Its spans are valid only for that body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "independent wishes of the caller")]
 pub struct ChatRequest {
-    /// The model as the caller named it.
+    /// The model name in the request.
     pub model: String,
     pub stream: bool,
-    /// Whether the caller itself asked for the usage chunk.
+    /// The caller asked for the usage chunk.
     pub asks_usage: bool,
-    /// Number of messages.
+    /// The number of messages.
     pub messages: usize,
-    /// The most output that the caller asks for, per choice.
+    /// The requested maximum output per choice.
     pub max_output_tokens: Option<u64>,
-    /// `n`: how many answers.
+    /// `n`: the number of choices.
     pub choices: u64,
-    /// The service tier that is asked for; the standard one where the provider may choose.
+    /// The requested service tier. The standard tier if the provider may choose.
     pub service: ServiceTier,
-    /// The response that this one goes on from; a responses request alone has one.
+    /// The response that this request continues. Only in the responses dialect.
     pub previous: Option<String>,
-    /// The stored conversation that this request continues and its answer is added to; as `previous`.
+    /// The stored conversation that this request continues and extends. Only in the responses dialect.
     pub conversation: Option<String>,
-    /// The answer is to be kept for a later request; as `previous`.
+    /// The answer is stored for a later request. Only in the responses dialect.
     pub stores: bool,
-    /// The stream is read as one JSON list; a generateContent request alone has that.
+    /// The caller reads the stream as a JSON array. Only in the Gemini dialect.
     pub reads_list: bool,
-    /// A text completion, which has other names for what a conversation asks.
+    /// A text completion, which has other names for some members.
     pub(crate) is_completion: bool,
-    /// Empty where the address names the model.
+    /// Empty if the URL names the model.
     pub(crate) model_span: Range<usize>,
-    /// How the body is made to ask for usage; `None` when it does already or is no stream.
+    /// The edit that makes the body ask for usage. `None` if it already does or is not a stream.
     pub(super) ask_usage: Option<Splice>,
 }
 
-/// Text that takes the place of a span.
+/// Text that replaces a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splice {
     span: Range<usize>,
@@ -62,31 +62,31 @@ pub(super) struct Splice {
 }
 
 impl ChatRequest {
-    /// Whether it continues something that is stored.
+    /// Returns whether the request continues something stored.
     pub fn continues(&self) -> bool {
         self.previous.is_some() || self.conversation.is_some()
     }
 
-    /// This request in place of the one that named what it goes on from.
+    /// Returns this request, read from the completed body, with the model and the references of the original request.
     #[must_use]
     pub fn going_on_from(self, named: Self) -> Self {
         Self { model: named.model, previous: named.previous, conversation: named.conversation, ..self }
     }
 
-    /// For a form without `stream_options`: its streams tell usage unasked.
+    /// Disables the usage edit, for dialects without `stream_options` that always report usage.
     pub(crate) fn pass_options(&mut self) {
         self.ask_usage = None;
     }
 }
 
-/// The wanted members of a conversation's body, whose other members are within their bounds.
+/// Scans a conversation's body for the wanted members and checks the size of the others.
 fn scanned<'w, const N: usize>(body: &[u8], wanted: &'w [&'w str; N]) -> Result<json::Scan<'w, N>, Error> {
     let scan = json::scan_object(body, wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     provider_members::check(body, &scan, Purpose::Conversation)?;
     Ok(scan)
 }
 
-/// Reads a body. An error is of kind `invalid_request` and names the member that it is about.
+/// Reads a body. An error has the kind `invalid_request` and names the member.
 pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
@@ -102,7 +102,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         Some(value) => value.as_bool().ok_or_else(|| wrong("stream", "must be a boolean"))?,
     };
     let (asks_usage, splice) = usage_option(body, scan.get("stream_options"), scan.close())?;
-    // What is no count is the provider's to refuse.
+    // A value that is not a count is left for the provider to reject.
     let count = |value: Option<Value>| std::str::from_utf8(body.get(value?.span())?).ok()?.parse::<u64>().ok();
     Ok(ChatRequest {
         model,
@@ -122,7 +122,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     })
 }
 
-/// Reads the body of a responses request, as [`read`] does that of a chat completion.
+/// Reads the body of a responses request. [`read`] does the same for a chat completion.
 pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
@@ -184,7 +184,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
     })
 }
 
-/// The id of a conversation, which is sent by itself or in an object.
+/// Returns the id of a conversation, given as a string or an object.
 fn conversation(body: &[u8], value: Value) -> Result<String, Error> {
     let wrong = || wrong("conversation", "must be the id of a conversation, or an object with its `id`");
     if value.kind != Kind::Object {
@@ -195,7 +195,7 @@ fn conversation(body: &[u8], value: Value) -> Result<String, Error> {
     scan.get("id").and_then(|id| json::as_str(inner, id)).map(Cow::into_owned).ok_or_else(wrong)
 }
 
-/// Reads the body of a generateContent request, whose address names the model and says whether to stream.
+/// Reads the body of a generateContent request. The URL names the model and selects streaming.
 pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
@@ -234,18 +234,20 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         stores: false,
         reads_list: place.is_list,
         is_completion: false,
-        // The address names the model, and the body may name it again: what was judged is what is sent.
+        // The body can repeat the model in the URL. It is overwritten, so that the checked model is the one that is
+        // sent.
         model_span: scan.get("model").map_or(0..0, |model| model.span()),
         ask_usage: None,
     })
 }
 
-/// The body for upstream: slices of `body` around the few bytes that change.
+/// Writes the body for the provider: slices of `body` around the few bytes that change.
 pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pieces {
     rewrite_with(body, request, upstream_model, Edits::new(), true)
 }
 
-/// Rewrites a body in which other spans change too; no two overlap. `asks_usage`: the provider reports usage in streams on request.
+/// Writes a body with other edits, which must not overlap. `asks_usage`: the provider reports usage in streams on
+/// request.
 pub(crate) fn rewrite_with(
     body: &Bytes,
     request: &ChatRequest,
@@ -263,7 +265,7 @@ pub(crate) fn rewrite_with(
     if edits.is_empty() {
         return Pieces::from_iter([body.clone()]);
     }
-    // Insertions at one place stay in their order.
+    // The sort is stable, so insertions at one offset keep their order.
     edits.sort_by_key(|(span, _)| span.start);
     let mut pieces = Pieces::new();
     let mut copied_to = 0;
@@ -286,7 +288,7 @@ pub(super) fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<
     Ok((model, value.span()))
 }
 
-/// Holds a model's name to what a name may be.
+/// Checks that a model name is valid.
 pub(crate) fn check_model(model: &str) -> Result<(), Error> {
     if model.is_empty() {
         return Err(wrong("model", "must not be empty"));
@@ -294,7 +296,7 @@ pub(crate) fn check_model(model: &str) -> Result<(), Error> {
     if model.chars().count() > MAX_MODEL_CHARS {
         return Err(wrong("model", "must have at most 300 characters"));
     }
-    // The name is told again in headers and logs.
+    // The name appears in headers and logs.
     if model.chars().any(char::is_control) {
         return Err(wrong("model", "must not contain control characters"));
     }
@@ -311,10 +313,11 @@ fn messages(value: Option<Value>) -> Result<usize, Error> {
     }
 }
 
-/// Whether the body asks for usage, and if not, the splice that makes it. `close` is the body's closing brace.
+/// Returns whether the body asks for usage, and otherwise the edit that adds it. `close` is the offset of the body's
+/// closing brace.
 pub(super) fn usage_option(body: &[u8], options: Option<Value>, close: usize) -> Result<(bool, Option<Splice>), Error> {
     let Some(options) = options else {
-        // The body has a model, so a comma is right.
+        // The body has a model, so the comma is valid.
         let text = r#","stream_options":{"include_usage":true}"#;
         return Ok((false, Some(Splice { span: close..close, text })));
     };

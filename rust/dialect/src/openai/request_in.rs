@@ -1,4 +1,4 @@
-//! A chat completion request, read into the model.
+//! Reads a chat completion request into the model.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ struct PartIn<'a> {
 struct ImageIn<'a> {
     #[serde(borrow)]
     url: Text<'a>,
-    /// How closely to look; a hint.
+    /// The resolution for images; a hint.
     #[serde(default, rename = "detail")]
     _detail: Option<serde::de::IgnoredAny>,
 }
@@ -54,7 +54,7 @@ struct FileIn<'a> {
     file_id: Option<Text<'a>>,
 }
 
-/// A call of an earlier answer. Members that nobody knows (`index`, `extra_content`) are passed over.
+/// A call of an earlier answer. Unknown members (`index`, `extra_content`) are ignored.
 #[derive(Deserialize)]
 struct CallIn<'a> {
     #[serde(borrow)]
@@ -96,8 +96,7 @@ struct ToolFunction<'a> {
     strict: Option<bool>,
 }
 
-/// Reads a body that was scanned before, in one pass: messages are what a long request has most of, so they are taken as
-/// they come and nothing of them is scanned twice.
+/// Reads a body that has been scanned before. Messages are most of a long request, so they are parsed in a single pass.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let broken = || wrong("body", "must be a JSON object");
     let text = std::str::from_utf8(body).map_err(|_| broken())?;
@@ -111,23 +110,23 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     }
 }
 
-/// Walks the members of the body. What is wrong with one goes into `fault`, for serde's errors are texts.
+/// Visits the members of the body. Errors are stored in `fault`, because serde's own errors are only text.
 struct Body<'r, 'a> {
     request: &'r mut Request<'a>,
     fault: &'r mut Option<Error>,
 }
 
-/// Walks the messages.
+/// Visits the messages.
 struct Messages<'r, 'a>(Body<'r, 'a>);
 
-/// Walks one message.
+/// Visits one message.
 struct Walk<'r, 'a> {
     at: usize,
     message: Message<'a>,
     body: Body<'r, 'a>,
 }
 
-/// A member's name, borrowed where it has no escapes.
+/// A member's name, borrowed if it has no escapes.
 struct Name<'a>(Cow<'a, str>);
 
 fn keep_fault<T, E: serde::de::Error>(fault: &mut Option<Error>, outcome: Result<T, Error>) -> Result<T, E> {
@@ -226,7 +225,7 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
         let Body { request, fault } = self.body;
         while let Some(Name(name)) = map.next_key()? {
             let value: &'de RawValue = map.next_value()?;
-            // Two that every message has, and most have no others.
+            // Every message has these two members, and most have no others.
             match (&*name, Text::of(value)) {
                 ("role", _) => self.message.role = value.get(),
                 ("content", Some(text)) => self.message.parts.push(Part::text(text)),
@@ -314,7 +313,7 @@ fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
     }
 }
 
-/// The tools that a request declares; Ollama's form has them in the same shape.
+/// Reads the tools of a request. Ollama's dialect has them in the same format.
 pub(crate) fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
     let list: Vec<&RawValue> = typed(value, "tools")?;
     let each = list.into_iter().enumerate().map(|(at, raw)| {
@@ -335,7 +334,7 @@ pub(crate) fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
     each.collect()
 }
 
-/// The members of a message that were read so far.
+/// The members of a message that have been read so far.
 #[derive(Default)]
 struct Message<'a> {
     role: &'a str,
@@ -345,14 +344,14 @@ struct Message<'a> {
     calls: Vec<Part<'a>>,
     call_id: Option<Text<'a>>,
     cache: Option<&'a str>,
-    /// The place of a member that nobody knows. An assistant's message is an earlier answer, which has many.
+    /// The path of an unknown member. Assistant messages are earlier answers and have many.
     unknown: Option<String>,
 }
 
 fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut Message<'a>) -> Result<(), Error> {
     let field = || format!("messages[{at}].{name}");
     match name {
-        // The name of a speaker; see the table of what is left out.
+        // The name of a speaker. Dropped; see docs/explanation/dialects.md.
         "name" => {}
         _ if value.get() == "null" => {}
         "content" => read_parts::<PartIn<'a>>(value, field, &mut message.parts)?,
@@ -363,7 +362,7 @@ fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut 
         "thinking_blocks" => message.thinking = thinking_blocks(value, &field())?,
         "cache_control" => message.cache = Some(value.get()),
         "reasoning_details" => {
-            // Some makers tell the same reasoning in two members, and signatures only here.
+            // Some vendors repeat the reasoning in two members, with signatures only in this one.
             if let Ok(mut details) = reasoning_details(value, &field()) {
                 message.thinking.append(&mut details);
             }
@@ -439,7 +438,7 @@ fn file<'a>(file: FileIn<'a>, path: &str) -> Result<Content<'a>, Error> {
     Ok(Content::Document { source, title: file.filename })
 }
 
-/// The calls of a message.
+/// Reads the calls of a message.
 fn tool_calls<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Error> {
     let list: Vec<&'a RawValue> = typed(value, path)?;
     let each = list.into_iter().enumerate().map(|(at, raw)| {

@@ -1,4 +1,4 @@
-//! The model, written as a chat completion request.
+//! Writes the model as a chat completion request.
 
 use fairlead_core::{Error, Letters, NameRule, Prefill};
 
@@ -10,13 +10,14 @@ use crate::model::{unsupported, Call, Content, Part, Request, Role, Source, Turn
 use crate::portable_id::fitted_id;
 use crate::text::{Text, Writer};
 
-/// Ids of calls as OpenAI and Azure take them in chat.
+/// The rule for call ids at OpenAI and Azure.
 const CALL_IDS: NameRule = NameRule { most: 40, letters: Letters::Any };
 
-/// Members of other dialects that may be left out; see docs/explanation/dialects.md.
+/// Members of other dialects that may be dropped; see docs/explanation/dialects.md.
 const DROPPED: &[&str] =
     &["cache_control", "service_tier", "context_management", "diagnostics", "safetySettings", "labels"];
-/// Members that may be left out for a server that switches reasoning in its chat template, whose member is written already.
+/// Members that may be dropped if the server controls reasoning through the chat template, because its member has been
+/// written.
 const DROPPED_WITH_TEMPLATE: &[&str] = &[
     "cache_control",
     "service_tier",
@@ -27,7 +28,7 @@ const DROPPED_WITH_TEMPLATE: &[&str] = &[
     "chat_template_kwargs",
 ];
 
-/// The body for the destination.
+/// Writes the body for the destination.
 pub(crate) fn write(
     request: &Request<'_>,
     to: Destination<'_>,
@@ -75,13 +76,13 @@ fn messages(out: &mut Writer, request: &Request<'_>, to: Destination<'_>) -> Res
     Ok(())
 }
 
-/// What the messages of a request may hold.
+/// The features that the messages of a request may use.
 #[derive(Debug, Clone, Copy)]
 struct MessageRules {
     ids: NameRule,
-    /// Parts carry marks of the prompt cache.
+    /// Parts have prompt cache marks.
     has_marks: bool,
-    /// A message that calls tools has the reasoning before them.
+    /// A message with tool calls includes the reasoning before them.
     has_reasoning: bool,
 }
 
@@ -95,9 +96,9 @@ impl MessageRules {
     }
 }
 
-/// Results of tools are messages of their own and come first; what the user says beside them follows.
+/// Writes a user turn. Each tool result is a separate message, and the user's other content follows them.
 fn user(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules) -> Result<(), Error> {
-    // A tool message takes text alone, so what else a result holds follows as the user's.
+    // A tool message accepts only text, so the other content of a result follows in a user message.
     let mut shown: Vec<(&Text<'_>, &Part<'_>)> = Vec::new();
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
@@ -187,7 +188,7 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules, is_prefix: 
     Ok(())
 }
 
-/// The reasoning that the caller sent; empty where it sent none, which such providers accept.
+/// Returns the caller's reasoning. It is empty if there is none, which such providers accept.
 fn reasoning_of(turn: &Turn<'_>) -> String {
     let texts = turn.parts.iter().filter_map(|part| match &part.content {
         Content::Thinking { text, .. } => Some(text.decode()),
@@ -196,7 +197,7 @@ fn reasoning_of(turn: &Turn<'_>) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The `tool_calls` member, if there are any, with ids that the rule allows.
+/// Writes the `tool_calls` member, if there are any calls, with ids that the rule allows.
 pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a Call<'a>>, ids: NameRule) {
     let mut calls = calls.peekable();
     if calls.peek().is_none() {
@@ -215,7 +216,7 @@ pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a 
     out.close(b']');
 }
 
-/// One text is a string, anything else a list.
+/// Writes a single text as a string, anything else as a list.
 fn contents<'a>(out: &mut Writer, parts: impl Iterator<Item = &'a Part<'a>>, rules: MessageRules) -> Result<(), Error> {
     let mut parts = parts.peekable();
     let Some(first) = parts.next() else {
@@ -286,7 +287,7 @@ fn write_part(out: &mut Writer, part: &Part<'_>, rules: MessageRules) -> Result<
     Ok(())
 }
 
-/// The name of an audio format; OpenAI's forms take two.
+/// Returns the name of an audio format. The OpenAI dialects support two.
 pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
     match media_type {
         "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
@@ -295,7 +296,7 @@ pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a medium is film or sound, which no form but Gemini's takes as a document.
+/// Returns whether a media type is video or audio, which only Gemini accepts as a document.
 pub(crate) fn is_film(media_type: &str) -> bool {
     media_type.starts_with("video/") || media_type.starts_with("audio/")
 }

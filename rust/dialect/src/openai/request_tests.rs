@@ -120,7 +120,7 @@ fn bytes_that_stay_are_not_copied() {
     assert_eq!(body.as_ptr(), pieces[0].as_ptr());
 }
 
-/// A member's text, or none.
+/// The text of a member, or none.
 fn member(name: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = Option<String>> {
     prop::option::of(prop::sample::select(values).prop_map(move |value| format!("\"{name}\" :{value}")))
 }
@@ -165,14 +165,14 @@ proptest! {
             }
             expected["stream_options"]["include_usage"] = json!(true);
         }
-        // Indexing above may have added nulls for absent members.
+        // The indexing above may have added nulls for absent members.
         let nothing = |tree: &Tree, name: &str| tree.get(name).is_none_or(Tree::is_null);
         let result: Tree = serde_json::from_slice(&pieces.concat()).expect("JSON");
         for name in ["model", "messages", "stream", "stream_options", "metadata"] {
             prop_assert!(result.get(name) == expected.get(name) || nothing(&result, name) && nothing(&expected, name));
         }
 
-        // Slices of the body keep their order and leave out nothing but the replaced values.
+        // Slices of the body keep their order and omit only the replaced values.
         let base = body.as_ptr() as usize;
         let mut reached = 0;
         let mut skipped = Vec::new();

@@ -1,19 +1,20 @@
-//! A chat answer that comes as a stream: what is passed on, what is learnt on the way, and how it ends.
+//! A streamed chat answer: what is passed on, what is learned from it, and how it ends.
 //!
-//! Events pass byte for byte, with two exceptions: the extra usage chunk when the caller did not ask for it, and whatever
-//! follows the first end of the stream. The end is `[DONE]` or an error object, whichever is first; a stream that has
-//! neither is given one, so that a caller can always tell a complete answer from a broken one:
+//! Events pass byte for byte, with two exceptions: the usage chunk that the caller did not ask for, and anything after
+//! the end of the stream. The end is `[DONE]` or an error object, whichever comes first. The gateway adds an end to a
+//! stream that has none, so that a caller can distinguish a complete answer from a broken one:
 //!
 //! ```text
-//! upstream says                          the caller gets after it    outcome
+//! upstream sends                         caller also receives        outcome
 //! a finish reason, then [DONE]           nothing                     completed
 //! a finish reason, then a clean end      [DONE]                      completed
 //! no finish reason, an answer, [DONE]    an event with one, [DONE]   completed
 //! an error object                        [DONE]                      upstream failed
-//! anything else, cut or not              error object, [DONE]        upstream failed
+//! anything else, truncated or not        error object, [DONE]        upstream failed
 //! ```
 //!
-//! Some servers never say why the model stopped, so `[DONE]` behind an answer ends it. Without an answer it is a broken stream.
+//! Some servers never send a finish reason, so `[DONE]` after an answer ends it. Without an answer the stream is
+//! broken.
 
 use std::sync::LazyLock;
 
@@ -36,21 +37,21 @@ const DONE: &[u8] = b"data: [DONE]\n\n";
 
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
-/// The members that are looked for in an event that tells usage or an error.
+/// The members that are read from an event with usage or an error.
 const WANTED: [&str; 4] = ["usage", "error", "choices", "service_tier"];
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 static CALLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tool_calls\""));
-/// Of an event that passes in parts, so much is kept of the last part that a finish reason cut in two is seen.
+/// The bytes buffered from the end of a partial event, enough to find a finish reason that is split between two parts.
 const TAIL_BYTES: usize = 64;
 
-/// Follows one answer from its first chunk to its end.
+/// Processes one answer from its first chunk to its end.
 #[derive(Debug)]
 pub struct StreamScan {
     framer: Framer,
     progress: Progress,
 }
 
-/// The findings so far.
+/// The data collected so far.
 #[derive(Debug)]
 struct Progress {
     asks_usage: bool,
@@ -58,7 +59,7 @@ struct Progress {
     watch: Watch,
     finish_reason: bool,
     unfinished: Unfinished,
-    /// The last bytes of an event that passes in parts.
+    /// The last bytes of an event that is passed on in parts.
     tail: Vec<u8>,
     usage: Option<Usage>,
     end: Option<Ended>,
@@ -71,25 +72,25 @@ enum Ended {
     Fault(Error),
 }
 
-/// The outcome of a chunk.
+/// The result of a chunk.
 #[derive(Debug)]
 pub struct StreamPiece {
-    /// For the caller; empty when all of the chunk is held back or dropped.
+    /// The bytes for the caller. Empty if the whole chunk is buffered or dropped.
     pub pieces: Pieces,
-    /// The first event of the answer is in this chunk.
+    /// This chunk contains the first event of the answer.
     pub first_token: bool,
-    /// The answer has said something by the end of this chunk: more than how it begins.
+    /// The answer has content by the end of this chunk, not only its opening.
     pub has_said: bool,
-    /// The caller has the end of the stream; whatever else comes from upstream is dropped.
+    /// The caller has received the end of the stream. Further upstream data is dropped.
     pub done: bool,
 }
 
-/// How the upstream's body ended.
+/// How the provider's response body ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// As its framing says.
+    /// According to its framing.
     Clean,
-    /// In any other way: cut, silent too long, or ended by this side.
+    /// In any other way: truncated, timed out, or aborted by the gateway.
     Broken(Error),
 }
 
@@ -102,21 +103,21 @@ pub enum Outcome {
 /// How the answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closing {
-    /// The bytes that the caller must still be sent; may be empty.
+    /// The remaining bytes for the caller, possibly empty.
     pub bytes: Bytes,
     pub outcome: Outcome,
-    /// The last usage that the upstream told.
+    /// The last usage that the provider reported.
     pub usage: Option<Usage>,
-    /// Why it failed; `None` when it did not.
+    /// The error, if the answer failed.
     pub error: Option<Error>,
-    /// The error object that came in the stream, when that is why.
+    /// The error object from the stream, if that is the cause.
     pub upstream_error: Option<UpstreamError>,
-    /// The whole response, of a responses stream that is to be kept.
+    /// The complete response of a responses stream that is to be stored.
     pub response: Option<Bytes>,
 }
 
 impl StreamScan {
-    /// `asks_usage`: the caller asked for the usage chunk itself.
+    /// `asks_usage`: the caller asked for the usage chunk.
     pub fn new(asks_usage: bool) -> Self {
         Self::with_limits(asks_usage, Limits::default())
     }
@@ -125,7 +126,7 @@ impl StreamScan {
         Self { framer: Framer::new(limits), progress: Progress::new(asks_usage) }
     }
 
-    /// Takes the next chunk of the upstream's body.
+    /// Processes the next chunk of the provider's response body.
     pub fn push(&mut self, chunk: &Bytes) -> StreamPiece {
         if self.progress.end.is_some() {
             return StreamPiece {
@@ -154,12 +155,12 @@ impl StreamScan {
         }
     }
 
-    /// The last usage told so far.
+    /// Returns the last usage reported so far.
     pub fn usage(&self) -> Option<Usage> {
         self.progress.usage
     }
 
-    /// Whether a comment may be sent now: not within an event that is passing in parts.
+    /// Returns whether a comment can be sent now. It cannot within an event that is passed on in parts.
     pub fn between_events(&self) -> bool {
         self.framer.between_events()
     }
@@ -167,7 +168,7 @@ impl StreamScan {
     /// Ends the answer.
     pub fn finish(mut self, how: End) -> Closing {
         let mut bytes = Bytes::new();
-        // The first end wins, unless a guardrail took it away from the caller.
+        // The first end applies, unless a guardrail withheld it from the caller.
         let is_taken_away = matches!((&self.progress.end, &how), (Some(Ended::Done), End::Broken(fault)) if fault.kind == ErrorKind::GuardrailBlocked);
         if self.progress.end.is_none() || is_taken_away {
             bytes = match how {
@@ -197,7 +198,7 @@ impl StreamScan {
                 bytes.put_slice(&rest.bytes);
             }
         } else if !rest.mid_event && is_done(&rest.bytes) {
-            // Only the blank line is missing, and the data is not in doubt.
+            // Only the blank line is missing, and the data is complete.
             if self.progress.judge_done() == Verdict::Last {
                 bytes.put_slice(DONE);
             }
@@ -225,7 +226,7 @@ impl StreamScan {
         bytes.freeze()
     }
 
-    /// A partial event that is held back is dropped.
+    /// Ends the answer with an error. A buffered partial event is dropped.
     fn end_with(&mut self, error: Error) -> Bytes {
         let bytes = terminal(&error, !self.framer.between_events());
         self.progress.end = Some(Ended::Fault(error));
@@ -269,10 +270,10 @@ impl Progress {
 
     fn judge_data(&mut self, data: &[u8]) -> Verdict {
         match data.trim_ascii_start() {
-            // Clients would try to read it as JSON; some upstreams keep a connection alive with it.
+            // Clients would parse it as JSON. Some providers use empty data as a keep-alive.
             [] => return Verdict::Drop,
             [b'{', ..] => {}
-            // Clients look for it at the very start, and take whatever follows it as no matter.
+            // Clients check only the start of the data for `[DONE]`.
             _ if data.starts_with(b"[DONE]") => return self.judge_done(),
             _ => return self.malformed(),
         }
@@ -290,7 +291,7 @@ impl Progress {
         Verdict::Pass
     }
 
-    /// Reads an event that may tell usage or an error.
+    /// Parses an event that may have usage or an error.
     fn judge_closely(&mut self, data: &[u8]) -> Verdict {
         let verdict = lenient::read(data, |data| self.judge_strictly(data).ok_or(()));
         verdict.unwrap_or_else(|()| self.malformed())
@@ -362,7 +363,7 @@ impl Progress {
     }
 }
 
-/// An error as the last event of a stream, with the `[DONE]` that follows it.
+/// Writes an error as the last event of a stream, followed by `[DONE]`.
 pub fn terminal_error(text: &ErrorText<'_>) -> Bytes {
     let body = error_body(Surface::OpenAi, text, "");
     let mut bytes = BytesMut::with_capacity(body.len() + 24);
@@ -373,12 +374,12 @@ pub fn terminal_error(text: &ErrorText<'_>) -> Bytes {
     bytes.freeze()
 }
 
-/// A comment that clients ignore, to show that the connection lives.
+/// A comment that clients ignore, as a keep-alive.
 pub fn heartbeat() -> Bytes {
     Bytes::from_static(b": keep-alive\n\n")
 }
 
-/// A terminal error; `cut` when the caller has the first part of an event, which must be ended before another begins.
+/// Writes a terminal error. `cut`: the caller has received the start of an event, which must be ended first.
 fn terminal(error: &Error, cut: bool) -> Bytes {
     let bytes = terminal_error(&ErrorText::from(error));
     if cut {
@@ -401,18 +402,18 @@ fn is_done(event: &[u8]) -> bool {
     data_of(event).is_some_and(|data| data.starts_with(b"[DONE]"))
 }
 
-/// Whether the member that `name` finds is anywhere in `data` with a value other than null. A text inside a string never
-/// looks like one, because its quotes are escaped.
+/// Returns whether a member that `name` finds has a value other than null. Text inside a string does not match, because
+/// its quotes are escaped.
 fn has_value(name: &Finder<'_>, data: &[u8]) -> bool {
     values(name, data).any(|value| !matches!(value, [b'n', ..] | []))
 }
 
-/// Whether `data` says why the model stopped. Some providers write an empty reason until there is one.
+/// Returns whether `data` has a finish reason. Some providers write an empty reason in earlier chunks.
 pub(super) fn has_finish(data: &[u8]) -> bool {
     values(&FINISH, data).any(|value| matches!(value, [b'"', first, ..] if *first != b'"'))
 }
 
-/// The data behind each place where the member is, from its value on.
+/// Returns the data from the value on, for each occurrence of the member.
 fn values<'d>(name: &'d Finder<'_>, data: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
     name.find_iter(data).filter_map(move |place| {
         let after = data.get(place + name.needle().len()..).unwrap_or_default();

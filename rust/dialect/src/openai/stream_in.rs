@@ -1,4 +1,4 @@
-//! The events of a chat stream, read into the model.
+//! Reads the events of a chat stream into the model.
 
 use fairlead_core::Usage;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ struct DeltaIn<'a> {
     tool_calls: Option<Vec<CallIn<'a>>>,
 }
 
-/// The state of a stream that is read.
+/// The state of the reader.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     is_started: bool,
@@ -71,7 +71,7 @@ impl Reader {
         self.usage
     }
 
-    /// Why the model stopped, once it was said.
+    /// Returns why the model stopped, once it is known.
     pub(crate) fn stop(&self) -> Option<Stop> {
         match self.reason {
             Some(_) if self.refused => Some(Stop::Refused),
@@ -103,7 +103,7 @@ impl Reader {
             let usage = usage::read(object.get().as_bytes()).map(|usage| Usage { service, ..usage });
             self.usage = usage.or(self.usage);
         }
-        // Several choices are refused where the request is translated.
+        // Several choices are rejected when the request is translated.
         let Some(choice) = chunk.choices.0.filter(|choice| choice.index.unwrap_or(0) == 0) else {
             return Ok(Step::More);
         };
@@ -113,7 +113,7 @@ impl Reader {
         if let Some(delta) = choice.delta {
             self.read_delta(delta, emit)?;
         }
-        // Some providers write an empty reason until there is one.
+        // Some providers write an empty reason in earlier chunks.
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
             let reason = reason.decode();
             if ending::of_chat(&reason) == Ending::Fault {
@@ -145,7 +145,7 @@ impl Reader {
         })
     }
 
-    /// An empty text says nothing.
+    /// Emits a content. An empty text is skipped.
     fn read_content(&mut self, content: Content<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         match content {
             Content::Text(text) if !text.is_empty() => self.order.say(TextKind::Text, text, emit),

@@ -1,4 +1,4 @@
-//! The model's events, written as a chat stream.
+//! Writes the model's events as a chat stream.
 
 use fairlead_core::Usage;
 
@@ -6,7 +6,7 @@ use super::whole::{finish_reason, write_usage};
 use crate::model::{Event, Stop};
 use crate::text::{Text, Writer};
 
-/// The call that is under way.
+/// The state of the current call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Call {
     #[default]
@@ -16,10 +16,10 @@ enum Call {
     Filled,
 }
 
-/// The model's events, written as a chat stream.
+/// Writes the model's events as a chat stream.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
-    /// Id, object, time and model, as every chunk begins with them.
+    /// The id, object, time and model that start every chunk.
     opening: Vec<u8>,
     created_s: u64,
     asks_usage: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Encoder {
     call: Call,
     thinking_blocks: u64,
     in_thinking: bool,
-    /// Of the text that comes next: a list, or nothing.
+    /// The log probabilities of the next text: a list or empty.
     logprobs: String,
 }
 
@@ -75,7 +75,7 @@ impl Encoder {
         }
     }
 
-    /// The regular end, whatever came before.
+    /// Writes the regular end of the stream.
     pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) {
         self.end_block(out);
         self.start(out);
@@ -102,7 +102,7 @@ impl Encoder {
         self.opening = [b"data: ", &*writer.take(), b","].concat();
     }
 
-    /// The first chunk says who speaks.
+    /// Writes the first chunk, which has the role.
     fn start(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_started, true) {
             return;
@@ -133,7 +133,7 @@ impl Encoder {
         out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
     }
 
-    /// Signed and hidden thinking goes by its number, so that a caller can send it back.
+    /// Writes signed or redacted reasoning with its index, so that a caller can send it back.
     fn thinking_block(&mut self, out: &mut Vec<u8>, before: &str, text: &Text<'_>) {
         let before = format!(r#""thinking_blocks":[{{"index":{},{before}"#, self.thinking_blocks);
         self.delta(out, before.as_bytes(), text, b"}]");
@@ -159,7 +159,7 @@ impl Encoder {
         }
     }
 
-    /// A call without arguments has the empty object: clients parse the text.
+    /// Ends a call. A call without arguments gets an empty object, because clients parse the text.
     fn end_call(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.call) == Call::Bare {
             let number = self.calls.saturating_sub(1);

@@ -9,7 +9,7 @@ const USED: &str = r#"data: {"id":"c","choices":[],"usage":{"prompt_tokens":7,"c
 const FAILED: &str = r#"data: {"error":{"message":"overloaded","type":"server_error"}}"#;
 const END: &str = "data: [DONE]";
 
-/// What the caller got, and how it ended.
+/// The bytes that the caller received and the outcome.
 struct Relayed {
     text: String,
     first_token_chunks: Vec<usize>,
@@ -43,7 +43,7 @@ fn events(events: &[&str]) -> String {
     events.iter().flat_map(|event| [event, "\n\n"]).collect()
 }
 
-/// The text that the caller gets after `before`: one error object of `code`, then `[DONE]`.
+/// Checks that the caller receives `before`, an error object with this code, and `[DONE]`.
 fn assert_fails(relayed: &Relayed, before: &str, code: ErrorKind) {
     let last = relayed.text.strip_prefix(before).unwrap_or_else(|| panic!("{}", relayed.text));
     let body = last.strip_prefix("data: ").and_then(|last| last.strip_suffix("\n\ndata: [DONE]\n\n"));
@@ -312,7 +312,7 @@ proptest! {
         prop_assert_eq!(whole.closing.outcome, parts.closing.outcome);
         prop_assert_eq!(whole.closing.usage, parts.closing.usage);
         prop_assert!(parts.first_token_chunks.len() <= 1);
-        // Whatever came, the caller's stream has exactly one end and nothing after it.
+        // For any input, the caller's stream has exactly one end and nothing after it.
         let mut ends = Vec::new();
         let mut framer = Framer::new(Limits::default());
         framer.push(&Bytes::from(format!("{}: c", whole.text)), |part| {

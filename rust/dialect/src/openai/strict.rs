@@ -1,6 +1,7 @@
-//! Whether a JSON schema is one that OpenAI's strict mode takes: every object is closed and requires all of its properties.
+//! Checks whether OpenAI's strict mode accepts a JSON schema: every object is closed and requires all of its
+//! properties.
 //!
-//! Other forms do not say how strict a schema is. A schema that strict mode refuses is sent without it.
+//! Other dialects do not say whether a schema is strict. A schema that strict mode rejects is sent without it.
 
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ fn fits(schema: &Value) -> bool {
     let is_closed = !is_object
         || (schema["additionalProperties"] == false
             && properties.is_none_or(|properties| properties.keys().all(is_required)));
-    // These are refused in strict mode.
+    // Strict mode rejects these keywords.
     let is_plain = !["oneOf", "allOf", "not", "if", "patternProperties", "uniqueItems"]
         .iter()
         .any(|name| members.contains_key(*name));

@@ -1,4 +1,4 @@
-//! Reasoning of earlier turns in a chat request, in the members by which makers and gateways carry its signatures.
+//! Reads reasoning of earlier turns from a chat request, in the members that vendors and gateways use for signatures.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) struct ThinkingBlock<'a> {
     pub(super) data: Option<Text<'a>>,
 }
 
-/// `reasoning_details`, as OpenRouter tells the reasoning of models that sign it.
+/// Reads `reasoning_details`, OpenRouter's format for signed reasoning.
 pub(super) fn reasoning_details<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Error> {
     #[derive(Deserialize)]
     struct DetailIn<'a> {
@@ -49,7 +49,7 @@ pub(super) fn reasoning_details<'a>(value: &'a RawValue, path: &str) -> Result<V
     Ok(list.into_iter().filter_map(part).map(|content| Part::new(path, content)).collect())
 }
 
-/// `thinking_blocks`, as several gateways carry signed thinking through the chat form.
+/// Reads `thinking_blocks`, the format of several gateways for signed reasoning.
 pub(super) fn thinking_blocks<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Error> {
     let list: Vec<ThinkingBlock<'a>> = typed(value, path)?;
     let part = |block: ThinkingBlock<'a>| match block.data {

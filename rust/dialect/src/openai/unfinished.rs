@@ -1,16 +1,16 @@
-//! Streams that end with `[DONE]` although no event said why the model stopped: some servers never say it. The caller is given an event
-//! that does, since its parser may wait for one.
+//! Completes streams that end with `[DONE]` without a finish reason, as some servers do. The gateway adds an event with
+//! one, because the caller's parser may wait for it.
 
 use crate::lenient;
 use bytes::Bytes;
 use serde_json::{json, Map, Value};
 
-/// The longest first event that is kept for the members that every event of a stream has.
+/// The maximum size of a first event that is stored for its common members.
 const MAX_FIRST_BYTES: usize = 2048;
-/// Members that are the same in every event of a stream.
+/// Members that are equal in every event of a stream.
 const ENVELOPE: [&str; 5] = ["id", "object", "created", "model", "system_fingerprint"];
 
-/// What must be known to end a stream of which no event said why it ended.
+/// The data needed to end a stream without a finish reason.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
     /// The data of the first event.
@@ -20,7 +20,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// The first event of the answer.
+    /// Stores the first event of the answer.
     pub(super) fn begin(&mut self, data: &[u8]) {
         if self.first.is_none() && data.len() <= MAX_FIRST_BYTES {
             self.first = Some(data.into());
@@ -31,17 +31,17 @@ impl Unfinished {
         self.has_calls
     }
 
-    /// The answer calls tools.
+    /// Records that the answer calls tools.
     pub(super) fn note_calls(&mut self) {
         self.has_calls = true;
     }
 
-    /// `[DONE]` came.
+    /// Records `[DONE]`.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// The last event and `[DONE]`, for a stream that ended without its own.
+    /// Returns the final event and `[DONE]`, if the stream ended without a finish reason.
     pub(super) fn events(&self) -> Option<Bytes> {
         if !self.has_ended {
             return None;

@@ -1,4 +1,4 @@
-//! The `usage` object of an answer.
+//! Reads the `usage` object of an answer.
 
 use fairlead_core::json::{self, JsonFault, Kind};
 use fairlead_core::{ServiceTier, Usage};
@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use crate::lenient;
 
-/// Counts above this are no counts; a thousand billion tokens are more than any model takes.
+/// Larger counts are treated as invalid. No model processes a trillion tokens.
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 const MAX_DEPTH: usize = 16;
 
-/// Reads a `usage` object. A count that is absent, negative, no whole number or absurd is 0, and a part is never more than
-/// its whole; `None` when `object` is no object.
+/// Reads a `usage` object. A count that is absent, negative, fractional or too large is 0, and a part is at most its
+/// whole. Returns `None` if `object` is not an object.
 pub(super) fn read(object: &[u8]) -> Option<Usage> {
     lenient::read(object, read_strictly).ok()
 }
@@ -33,7 +33,7 @@ fn read_strictly(object: &[u8]) -> Result<Usage, JsonFault> {
     let inside = |outer| object.get(scan.get(outer).filter(|value| value.kind == Kind::Object)?.span());
     let input = count("prompt_tokens").unwrap_or(0);
     let output = count("completion_tokens").unwrap_or(0);
-    // Makers put these counts in different places, and some write 0 in one place and the count in another.
+    // Vendors place these counts differently, and some write 0 in one place and the count in another.
     let inner = inside("prompt_tokens_details").map(cached_of).unwrap_or_default();
     let flat =
         ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"].into_iter().filter_map(count).max();
@@ -54,8 +54,8 @@ fn read_strictly(object: &[u8]) -> Result<Usage, JsonFault> {
     })
 }
 
-/// What the details of a prompt say was read from the cache, and written to it. OpenAI's name, Anthropic's, and the short ones of
-/// gateways before the provider.
+/// Returns the tokens read from the cache and written to it, from the details of a prompt. Accepts OpenAI's name,
+/// Anthropic's, and the short names of upstream gateways.
 pub(crate) fn cached_of(details: &[u8]) -> (u64, u64) {
     let wanted = [
         "cached_tokens",
@@ -73,19 +73,19 @@ pub(crate) fn cached_of(details: &[u8]) -> (u64, u64) {
     (most(&wanted[..3]), most(&wanted[3..]))
 }
 
-/// The tier that an answer says it was served in, from the JSON of its `service_tier`; the standard one where it says none.
+/// Returns the tier that served an answer, from the JSON of its `service_tier`. The standard tier if absent.
 pub(crate) fn service(tier: Option<&[u8]>) -> ServiceTier {
     let text = tier.and_then(|token| std::str::from_utf8(token).ok()).unwrap_or_default();
     ServiceTier::of(text.trim_matches('"'))
 }
 
-/// The tier in the `service_tier` of a scanned body: what a request asks for, or an answer was served in. What is no text is the
-/// provider's to refuse.
+/// Returns the tier in the `service_tier` of a scanned request or answer. A value that is not a string is left for the
+/// provider to reject.
 pub(crate) fn service_of(body: &[u8], tier: Option<json::Value>) -> ServiceTier {
     service(tier.and_then(|tier| body.get(tier.span())))
 }
 
-/// A count of scanned bytes.
+/// Reads a count from scanned bytes.
 pub(crate) fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
     if value.kind != Kind::Number {
         return None;
@@ -93,15 +93,15 @@ pub(crate) fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
     count(std::str::from_utf8(bytes.get(value.span())?).ok()?)
 }
 
-/// A count whose JSON this is. Servers whose numbers are all of one kind write `12.0`.
+/// Parses a count. Servers with a single number type write `12.0`.
 fn count(json: &str) -> Option<u64> {
     let fraction = || json.parse::<f64>().ok().filter(|number| *number >= 0.0 && number.fract() == 0.0);
-    // What is above every bound stays there.
+    // An overflow saturates, which exceeds every limit.
     let count = json.parse::<u64>().ok().or_else(|| fraction().map(|number| number as u64));
     count.filter(|count| *count <= MAX_TOKENS)
 }
 
-/// A count in an object that is read as a whole; what is none is 0.
+/// A count in a deserialized object. Anything that is not a count is 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tokens(pub(crate) u64);
 

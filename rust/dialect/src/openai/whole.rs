@@ -1,4 +1,4 @@
-//! A chat completion in one piece, read into the model and written from it.
+//! Reads and writes a complete chat completion.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::request_out::write_calls;
 use super::thought_in::thinking_blocks;
 use fairlead_core::{Letters, NameRule};
 
-/// A caller gets ids as they are.
+/// A caller receives ids unchanged.
 const ANY_IDS: NameRule = NameRule { most: usize::MAX, letters: Letters::Any };
 use super::usage;
 use crate::call_ids::CallIds;
@@ -50,7 +50,7 @@ pub(super) struct LogprobsIn<'a> {
 }
 
 impl<'a> LogprobsIn<'a> {
-    /// The list, if there is one.
+    /// Returns the list, if there is one.
     pub(super) fn list(self) -> Option<&'a str> {
         self.content.map(RawValue::get).filter(|list| list.starts_with('[') && *list != "[]")
     }
@@ -72,7 +72,7 @@ struct MessageIn<'a> {
     thinking_blocks: Option<&'a RawValue>,
 }
 
-/// Reads a body that was scanned before.
+/// Reads a body that has been scanned before.
 pub(crate) fn read<'a>(body: &'a [u8]) -> Result<Answer<'a>, Error> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
     let completion: CompletionIn<'_> = typed(raw, "body")?;
@@ -91,7 +91,7 @@ pub(crate) fn read<'a>(body: &'a [u8]) -> Result<Answer<'a>, Error> {
     let has_thought = !parts.is_empty();
     let mut push = |content: Content<'a>| match &content {
         Content::Text(text) | Content::Refusal(text) if text.is_empty() => {}
-        // Some servers tell thoughts in both places.
+        // Some servers repeat the reasoning in both members.
         Content::Thinking { .. } if has_thought => {}
         _ => parts.push(Part::new("content", content)),
     };
@@ -116,7 +116,7 @@ pub(crate) fn read<'a>(body: &'a [u8]) -> Result<Answer<'a>, Error> {
     })
 }
 
-/// The calls of an answer; `id` is the answer's, of which calls without an id get theirs.
+/// Reads the calls of an answer. Calls without an id get one derived from `id`, the answer's id.
 fn calls<'a>(list: Vec<CallIn<'a>>, id: &Text<'_>) -> Result<Vec<Part<'a>>, Error> {
     let mut ids = CallIds::of(&id.decode());
     let each = list.into_iter().enumerate().map(|(at, call)| {
@@ -130,7 +130,7 @@ fn calls<'a>(list: Vec<CallIn<'a>>, id: &Text<'_>) -> Result<Vec<Part<'a>>, Erro
     each.collect()
 }
 
-/// Some providers say `stop` after calls.
+/// Maps the finish reason. Some providers send `stop` after calls.
 pub(super) fn stop(reason: Option<&str>, has_calls: bool) -> Stop {
     match reason.map(ending::of_chat) {
         Some(Ending::Stop(stop @ (Stop::Length | Stop::Refused | Stop::Tools))) => stop,
@@ -148,7 +148,7 @@ pub(super) fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// `created_s` is the time of the answer, for a dialect that has none.
+/// Writes an answer. `created_s` is its time, because some dialects have none.
 pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
     let mut out = Writer::with_capacity(1024);
     out.open(b'{').member("id", &answer.id).key("object").raw(r#""chat.completion""#);
@@ -182,7 +182,7 @@ pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
     out.close(b'}').take()
 }
 
-/// All texts of one kind as one string; null where there is none.
+/// Joins all texts of one kind into one string, or null if there are none.
 fn joined<'a>(
     out: &mut Writer,
     answer: &'a Answer<'a>,

@@ -1,19 +1,19 @@
-//! The items of an output, as a whole answer and as a stream write them.
+//! Writes the items of an output, for complete and streamed answers.
 
 use crate::text::Writer;
 
-/// How an item stands.
+/// The status of an item.
 pub(super) const COMPLETED: &str = "completed";
 pub(super) const IN_PROGRESS: &str = "in_progress";
 
-/// `content` is the inside of a list.
+/// Writes a message. `content` holds list elements without the brackets.
 pub(super) fn message(id: &str, status: &str, content: &[u8]) -> Vec<u8> {
     let mut out = Writer::with_capacity(content.len() + 96);
     out.open(b'{').key("id").str(id).key("type").raw(r#""message""#).key("status").str(status);
     out.key("role").raw(r#""assistant""#).key("content").open(b'[').spliced(content).close(b']').close(b'}').take()
 }
 
-/// `text` is the inside of a string, as in all that follows.
+/// Writes a text part. In all functions here, `text` is an escaped string without its quotes.
 pub(super) fn text_part(text: &[u8], logprobs: &[u8]) -> Vec<u8> {
     let mut out = Writer::with_capacity(text.len() + 64);
     out.open(b'{').key("type").raw(r#""output_text""#).key("text").inner(text).key("annotations").raw("[]");
@@ -30,7 +30,7 @@ pub(super) fn summary_part(text: &[u8]) -> Vec<u8> {
     out.open(b'{').key("type").raw(r#""summary_text""#).key("text").inner(text).close(b'}').take()
 }
 
-/// `text` of nothing is no summary.
+/// Writes a reasoning item. An empty `text` means no summary.
 pub(super) fn reasoning(id: &str, text: &[u8], encrypted: Option<&str>) -> Vec<u8> {
     let mut out = Writer::with_capacity(text.len() + 96);
     out.open(b'{').key("id").str(id).key("type").raw(r#""reasoning""#).key("summary").open(b'[');
@@ -44,7 +44,7 @@ pub(super) fn reasoning(id: &str, text: &[u8], encrypted: Option<&str>) -> Vec<u
     out.close(b'}').take()
 }
 
-/// `call_id` and `name` are the insides of strings.
+/// Writes a call. `call_id` and `name` are escaped strings without their quotes.
 pub(super) fn call(id: &str, status: &str, call_id: &[u8], name: &[u8], arguments: &[u8]) -> Vec<u8> {
     let mut out = Writer::with_capacity(arguments.len() + 128);
     out.open(b'{').key("id").str(id).key("type").raw(r#""function_call""#).key("status").str(status);

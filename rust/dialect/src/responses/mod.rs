@@ -1,7 +1,8 @@
-//! OpenAI's responses dialect, plain and streamed.
+//! OpenAI's responses dialect, complete and streamed.
 //!
-//! `request_in` and `request_out` read and write requests with their `item`s, `whole` answers in one piece, `stream_in` and `stream_out`
-//! events, `usage` counts of tokens; `replay` says which answers may be given again.
+//! - `request_in` and `request_out` read and write requests; `item` writes the items of answers.
+//! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
+//! - `usage` reads token counts; `replay` decides which answers are cacheable.
 
 mod item;
 pub(crate) mod replay;

@@ -1,10 +1,10 @@
-//! Responses that are given again: which are fit for it, and a whole one as the stream that would have told it.
+//! Cacheable responses, and the conversion of a complete response to a stream.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{json, Value};
 
-/// Fit is a response that completed and holds messages of text, and what was thought before.
+/// Returns whether a response is cacheable: completed, with only text messages and reasoning.
 pub(crate) fn is_fit(response: &Value) -> bool {
     let items = response["output"].as_array().map_or(&[][..], Vec::as_slice);
     let is_text =
@@ -25,7 +25,7 @@ pub(crate) fn is_fit(response: &Value) -> bool {
         && items.iter().all(is_said)
 }
 
-/// The whole response, where this event tells it as completed.
+/// Returns the complete response if this event reports it as completed.
 pub(crate) fn completed(data: &[u8]) -> Option<Bytes> {
     #[derive(serde::Deserialize)]
     struct Completed<'a> {
@@ -37,7 +37,7 @@ pub(crate) fn completed(data: &[u8]) -> Option<Bytes> {
     (event.r#type == "response.completed").then(|| Bytes::copy_from_slice(event.response.get().as_bytes()))
 }
 
-/// The stream that tells this response. `None`: it holds what the stream would tell otherwise.
+/// Writes the response as a stream. Returns `None` if it has content that the stream would change.
 pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     let response: Value = serde_json::from_slice(body).ok()?;
     let mut out = Stream::default();
@@ -58,7 +58,7 @@ pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     Some(Bytes::from(out.bytes))
 }
 
-/// Events, numbered through.
+/// Events with sequence numbers.
 #[derive(Default)]
 struct Stream {
     bytes: Vec<u8>,

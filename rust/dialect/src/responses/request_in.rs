@@ -1,4 +1,4 @@
-//! A responses request, read into the model.
+//! Reads a responses request into the model.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape}
 use crate::signature::{from_responses_caller, CallerReasoning};
 use crate::text::{Text, Writer};
 
-/// An item. Members that nobody knows are those of an earlier answer, and are passed over.
+/// An item. Unknown members come from an earlier answer and are ignored.
 #[derive(Deserialize)]
 struct ItemIn<'a> {
     #[serde(default)]
@@ -66,7 +66,7 @@ struct PartIn<'a> {
     filename: Option<Text<'a>>,
     #[serde(borrow, default)]
     file_id: Option<Text<'a>>,
-    /// How closely to look, and what an answer said of its own text; see the table of what is left out.
+    /// The resolution for images; a hint. Annotations of an earlier answer are ignored as well.
     #[serde(default, rename = "detail")]
     _detail: Option<serde::de::IgnoredAny>,
     #[serde(default, rename = "annotations")]
@@ -80,7 +80,7 @@ struct PartIn<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolIn<'a> {
-    /// Was looked at before.
+    /// Already checked.
     #[serde(rename = "type")]
     _type: serde::de::IgnoredAny,
     #[serde(borrow)]
@@ -95,7 +95,7 @@ struct ToolIn<'a> {
     cache_control: Option<&'a RawValue>,
 }
 
-/// Reads a body that was scanned before.
+/// Reads a body that has been scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
     let mut request = Request { form: Dialect::OpenaiResponses, ..Request::default() };
@@ -104,11 +104,11 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     for (name, value) in members.0 {
         let raw = value.get();
         match &*name {
-            // Codex's note about itself for its maker: nothing that a model reads.
+            // Codex's metadata for OpenAI, which the model does not read.
             "client_metadata" => {}
             name if read_shared(name, value, &mut request)? => {}
             "input" => input(value, &mut request)?,
-            // Before all else that the model is told.
+            // Precedes all other instructions.
             "instructions" => request.system.insert(0, Part::text(typed(value, "instructions")?)),
             "tools" => tools(value, &mut request)?,
             "tool_choice" => request.choice = Some(tool_choice(value, chosen_function)?),
@@ -131,7 +131,7 @@ fn includes_logprobs(value: &RawValue) -> Result<bool, Error> {
     let mut found = false;
     for (at, name) in wanted.iter().enumerate() {
         match &**name {
-            // Told always where there is any.
+            // Always included if there is any.
             "reasoning.encrypted_content" => {}
             "message.output_text.logprobs" => found = true,
             _ => return Err(unsupported(&format!("include[{at}]"))),
@@ -172,7 +172,7 @@ fn reasoning(value: &RawValue) -> Result<Option<Effort>, Error> {
     struct ReasoningIn<'a> {
         #[serde(borrow, default)]
         effort: Option<&'a RawValue>,
-        /// How reasoning is told; it is told as it comes.
+        /// The format of the reasoning summary. It is passed on as it is.
         #[serde(default, rename = "summary", alias = "generate_summary")]
         _summary: Option<serde::de::IgnoredAny>,
         #[serde(default, rename = "context")]
@@ -197,10 +197,10 @@ fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
     }
 }
 
-/// Tools that OpenAI runs, or that stand for things of its own. An answer is useful without them.
+/// Server tools of OpenAI, or tools for its own resources. An answer is useful without them.
 const HOSTED: &[&str] =
     &["web_search", "image_generation", "code_interpreter", "file_search", "tool_search", "local_shell"];
-/// Items that such tools leave in the conversation, and that no other provider reads.
+/// Items that such tools add to the conversation. No other provider accepts them.
 const HOSTED_ITEMS: &[&str] = &[
     "web_search_call",
     "image_generation_call",
@@ -218,9 +218,9 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
     let list: Vec<&RawValue> = typed(value, "tools")?;
     for (at, raw) in list.into_iter().enumerate() {
         let path = format!("tools[{at}]");
-        // A tool of the provider's own has other members: its type is what is wrong with it.
+        // A server tool has other members, so the error is about its type.
         let kind = typed::<TypeIn<'_>>(raw, &path)?.r#type;
-        // `web_search_preview_2025_03_11` and the like are versions.
+        // Names such as `web_search_preview_2025_03_11` are versions.
         if let Some(name) = HOSTED.iter().find(|name| kind.starts_with(**name)) {
             request.hosted_tools.push((*name).to_owned());
             continue;
@@ -277,7 +277,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
     Ok(())
 }
 
-/// Items of the model's that follow each other are one turn.
+/// Adds a part to the model's turn. Consecutive items of the model form one turn.
 fn push_assistant_part<'a>(request: &mut Request<'a>, part: Part<'a>) {
     match request.turns.last_mut() {
         Some(turn) if turn.role == Role::Assistant => turn.parts.push(part),
@@ -349,9 +349,9 @@ fn content<'a>(part: PartIn<'a>, path: &str) -> Result<Content<'a>, Error> {
     })
 }
 
-/// The members of a request that its response repeats; for one whose provider speaks another form.
+/// Returns the request members that the response repeats, for a provider of another dialect.
 pub(crate) fn echo(body: &[u8]) -> Vec<u8> {
-    /// Members as they are told where the request says nothing, in the order in which they are told.
+    /// The repeated members in order, with their defaults.
     const TOLD: &[(&str, &str)] = &[
         ("background", "false"),
         ("instructions", "null"),
@@ -378,7 +378,7 @@ pub(crate) fn echo(body: &[u8]) -> Vec<u8> {
     if let Some((_, named)) = members.iter().find(|(name, value)| name == "conversation" && value.get() != "null") {
         out.key("conversation");
         match named.get() {
-            // A response has it as an object.
+            // A response has the conversation as an object.
             id if id.starts_with('"') => out.open(b'{').key("id").raw(id).close(b'}'),
             object => out.raw(object),
         };

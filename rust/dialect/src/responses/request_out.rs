@@ -1,4 +1,4 @@
-//! The model, written as a responses request.
+//! Writes the model as a responses request.
 
 use fairlead_core::{Error, ForcedTools, Letters, Level, ModelFacts, NameRule, Thinking};
 
@@ -14,14 +14,14 @@ use crate::portable_id::fitted_id;
 use crate::signature::for_responses;
 use crate::text::Writer;
 
-/// Members of other dialects that may be left out; see docs/explanation/dialects.md.
+/// Members of other dialects that may be dropped; see docs/explanation/dialects.md.
 const DROPPED: &[&str] =
     &["cache_control", "service_tier", "context_management", "diagnostics", "prediction", "safetySettings", "labels"];
 
-/// Ids of calls as this form takes them.
+/// The rule for call ids in this dialect.
 const CALL_IDS: NameRule = NameRule { most: 64, letters: Letters::Any };
 
-/// The body for the destination.
+/// Writes the body for the destination.
 pub(crate) fn write(
     request: &Request<'_>,
     to: Destination<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn write(
     text(&mut out, request);
     reasoning.write(&mut out, request);
     user_name(&mut out, request, facts, left_out);
-    // Callers of other forms send the whole conversation each time: nothing is there to be kept.
+    // Callers of other dialects send the whole conversation each time, so nothing needs to be stored.
     if !request.shared.iter().any(|(name, _)| name == "store") {
         out.key("store").raw("false");
     }
@@ -70,7 +70,7 @@ pub(crate) fn write(
     Ok(out.close(b'}').take())
 }
 
-/// The level of reasoning that is sent.
+/// The reasoning level to send.
 struct Reasoning {
     level: Option<&'static str>,
     is_on: bool,
@@ -147,7 +147,7 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
                 out.member("description", description);
             }
             out.key("parameters").raw(tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#));
-            // Here what says nothing is strict; in the other forms it is not.
+            // In this dialect, strict is the default; in the others it is not.
             out.key("strict").flag(tool.strict.unwrap_or(false)).close(b'}');
         }
         out.close(b']');
@@ -195,7 +195,7 @@ fn input(out: &mut Writer, request: &Request<'_>, ids: NameRule) -> Result<(), E
     Ok(())
 }
 
-/// Results of tools are items of their own and come first; what the user says beside them follows.
+/// Writes a user turn. Each tool result is a separate item, and the user's other content follows them.
 fn user(out: &mut Writer, turn: &Turn<'_>, ids: NameRule) -> Result<(), Error> {
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
@@ -228,7 +228,7 @@ fn user(out: &mut Writer, turn: &Turn<'_>, ids: NameRule) -> Result<(), Error> {
     Ok(())
 }
 
-/// Items in the order of the parts; texts that follow each other are one message.
+/// Writes the items in the order of the parts. Consecutive texts form one message.
 fn assistant(out: &mut Writer, turn: &Turn<'_>, ids: NameRule) -> Result<(), Error> {
     let is_text = |part: &Part<'_>| matches!(part.content, Content::Text(_) | Content::Refusal(_));
     for run in turn.parts.chunk_by(|one, next| is_text(one) && is_text(next)) {
@@ -264,7 +264,7 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>, ids: NameRule) -> Result<(), Err
                     out.close(b']').key("encrypted_content").str(encrypted).close(b'}');
                 }
             }
-            // What another provider has signed, or nobody, is nothing that this one takes back.
+            // The provider rejects reasoning that is unsigned or signed by another vendor.
             Content::Thinking { .. } | Content::Redacted(_) => {}
             _ => return Err(unsupported(&first.path)),
         }
@@ -272,7 +272,7 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>, ids: NameRule) -> Result<(), Err
     Ok(())
 }
 
-/// One text is a string, anything else a list.
+/// Writes a single text as a string, anything else as a list.
 fn contents<'a>(out: &mut Writer, parts: impl Iterator<Item = &'a Part<'a>>) -> Result<(), Error> {
     let mut parts = parts.peekable();
     let Some(first) = parts.next() else {

@@ -1,4 +1,4 @@
-//! The events of a responses stream, read into the model.
+//! Reads the events of a responses stream into the model.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ struct EventIn<'a> {
     logprobs: Option<&'a RawValue>,
 }
 
-/// The state of a stream that is read.
+/// The state of the reader.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     id: Option<Text<'static>>,
@@ -42,11 +42,11 @@ pub(crate) struct Reader {
     reason: Option<Stop>,
     refused: bool,
     calls: usize,
-    /// Upstream's number of the call whose arguments come now, and whether any came.
+    /// The provider's index of the current call, and whether it has arguments.
     call: Option<(u64, bool)>,
-    /// A reasoning item's summary has a part already.
+    /// The summary of a reasoning item already has a part.
     summarised: bool,
-    /// The last response told is kept.
+    /// The final response is stored.
     keeps: bool,
     response: Option<Bytes>,
 }
@@ -64,7 +64,7 @@ impl Reader {
         self.usage
     }
 
-    /// Why the model stopped; said by the terminal event alone.
+    /// Returns why the model stopped. Only the terminal event has the reason.
     pub(crate) fn stop(&self) -> Option<Stop> {
         self.reason
     }
@@ -83,7 +83,7 @@ impl Reader {
 
     pub(crate) fn read(&mut self, data: &[u8], emit: &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed> {
         if data.starts_with(b"[DONE]") {
-            // Some servers end with it, after the terminal event.
+            // Some servers send it after the terminal event.
             return Ok(Step::More);
         }
         let event: EventIn<'_> = serde_json::from_slice(data).map_err(|_| Malformed)?;
@@ -102,7 +102,7 @@ impl Reader {
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 emit(Event::Thinking(text(event.delta)?));
             }
-            // The parts of a summary are told as one text.
+            // The parts of a summary are joined to one text.
             "response.reasoning_summary_part.added" if std::mem::replace(&mut self.summarised, true) => {
                 emit(Event::Thinking("\n\n".into()));
             }
@@ -126,13 +126,13 @@ impl Reader {
                 self.usage = response(event.response)?.usage().or(self.usage);
                 return Ok(Step::Failed(error_fields(raw.get().as_bytes()).unwrap_or_default()));
             }
-            // The members stand in the event itself; `type` is that of the event.
+            // The event itself has the error's members; its `type` is the event's.
             "error" => {
                 let error = error_fields(data).unwrap_or_default();
                 let kind = error.kind.filter(|kind| kind != "error");
                 return Ok(Step::Failed(UpstreamError { kind, ..error }));
             }
-            // Ends of parts, whose text was told; and what may come later.
+            // The ends of parts, whose text has been emitted, and unknown events.
             _ => {}
         }
         Ok(Step::More)
@@ -146,7 +146,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The terminal event of a response that did not fail.
+    /// Handles the terminal event of a response that did not fail.
     fn complete(&mut self, raw: Option<&RawValue>) -> Result<(), Malformed> {
         if self.keeps {
             self.response = raw.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));

@@ -1,4 +1,5 @@
-//! The model's events, written as a responses stream: items with their parts, each begun, told and ended, numbered through.
+//! Writes the model's events as a responses stream of numbered events. Each item and each part is opened, filled and
+//! closed.
 
 use bytes::Bytes;
 use fairlead_core::Usage;
@@ -19,16 +20,16 @@ enum Kind {
     Call,
 }
 
-/// The item that is under way. Texts are kept as the insides of JSON strings.
+/// The open item. Texts are stored as escaped strings without their quotes.
 #[derive(Debug)]
 struct Open {
     kind: Kind,
     id: String,
-    /// Text of the part that is open, or the arguments of the call.
+    /// The text of the open part, or the arguments of the call.
     text: Vec<u8>,
     /// A part is open.
     in_part: bool,
-    /// Parts of the message that have ended, with commas between them.
+    /// The finished parts of the message, separated by commas.
     content: Vec<u8>,
     parts: u64,
     call_id: Vec<u8>,
@@ -39,7 +40,7 @@ struct Open {
     before: Vec<u8>,
 }
 
-/// The model's events, written as a responses stream: items with their parts, each begun, context and ended, numbered through.
+/// Writes the model's events as a responses stream of numbered events.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     context: AnswerContext,
@@ -47,13 +48,13 @@ pub(crate) struct Encoder {
     sequence: u64,
     is_started: bool,
     open: Option<Open>,
-    /// Number of the open item, or of the next one.
+    /// The index of the open item, or of the next one.
     index: u64,
-    /// Items that have ended, with commas between them.
+    /// The finished items, separated by commas.
     output: Vec<u8>,
-    /// Of the text that comes next: the inside of a list.
+    /// The log probabilities of the next text, as list elements without the brackets.
     logprobs: Vec<u8>,
-    /// The whole, where it is kept.
+    /// The complete response, if it is to be stored.
     response: Option<Bytes>,
 }
 
@@ -113,7 +114,7 @@ impl Encoder {
         }
     }
 
-    /// The regular end, whatever came before.
+    /// Writes the regular end of the stream.
     pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) {
         self.start(out);
         self.end(out);
@@ -130,7 +131,7 @@ impl Encoder {
         self.response.take()
     }
 
-    /// The end of an answer that broke.
+    /// Writes the end of a failed answer.
     pub(crate) fn fail(&mut self, error: &ErrorText<'_>, out: &mut Vec<u8>) {
         self.start(out);
         let code = error.code.unwrap_or(error.kind);
@@ -164,7 +165,7 @@ impl Encoder {
         self.event("response.in_progress", b",\"response\":", &whole, out);
     }
 
-    /// Opens an item, and in a message a part, unless one of its kind is open; calls are opened by themselves.
+    /// Opens an item, and in a message a part, unless one of its kind is open. Calls are opened elsewhere.
     fn begin(&mut self, kind: Kind, out: &mut Vec<u8>) {
         let is_message = |kind| matches!(kind, Kind::Text | Kind::Refusal);
         match self.open.as_ref().map(|open| open.kind) {
@@ -229,7 +230,7 @@ impl Encoder {
         self.event("response.content_part.added", b"", &rest, out);
     }
 
-    /// The summary's part, where none is open.
+    /// Opens the summary's part unless one is open.
     fn begin_summary(&mut self, out: &mut Vec<u8>) {
         let index = self.index;
         let Some(open) = self.open.as_mut().filter(|open| !open.in_part) else { return };
@@ -266,7 +267,7 @@ impl Encoder {
         out.extend_from_slice(b"}\n\n");
     }
 
-    /// Ends the part of a message or a summary.
+    /// Closes the part of a message or a summary.
     fn end_part(&mut self, out: &mut Vec<u8>) {
         let Some(open) = self.open.as_mut().filter(|open| open.in_part) else { return };
         open.in_part = false;
@@ -307,7 +308,7 @@ impl Encoder {
         self.event(last, b"", &[&*before, b",\"part\":", &part].concat(), out);
     }
 
-    /// Ends the item that is open.
+    /// Closes the open item.
     fn end(&mut self, out: &mut Vec<u8>) {
         if self.open.is_none() {
             return;
@@ -339,7 +340,7 @@ impl Encoder {
     }
 }
 
-/// The members that say where a delta belongs, with the comma before them.
+/// Returns the members that locate a delta, starting with a comma.
 fn place(open: &Open, index: u64, part: Option<&str>) -> Vec<u8> {
     let mut out = Writer::default();
     out.open(b',').key("item_id").str(&open.id).key("output_index").number(index);
@@ -366,7 +367,7 @@ fn push_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
-/// The end of an answer of which nothing is known but what its caller gives, in a stream that has said so many events.
+/// Writes the end of a failed answer from the given data only, after `sequence` events of the stream.
 pub(crate) fn failure(
     error: &ErrorText<'_>,
     id: &str,

@@ -1,4 +1,4 @@
-//! The `usage` object of a response.
+//! Reads the `usage` object of a response.
 
 use fairlead_core::Usage;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ struct UsageIn {
     input_tokens_details: Option<InputIn>,
     #[serde(default)]
     output_tokens_details: Option<OutputIn>,
-    // Flat, as servers write them that speak Anthropic's dialect too.
+    // Flat, as servers write it that also support Anthropic's dialect.
     #[serde(default)]
     cached_tokens: Tokens,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct OutputIn {
     reasoning_tokens: Tokens,
 }
 
-/// `None` for what is no usage. A part is never more than its whole.
+/// Returns `None` if the value is not a usage object. A part is at most its whole.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
     lenient::read(object, read_strictly).ok()
 }

@@ -1,4 +1,4 @@
-//! A response in one piece, read into the model and written from it.
+//! Reads and writes a complete response.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ impl ResponseIn<'_> {
         Some(Usage { service, ..usage::read(self.usage?.get().as_bytes())? })
     }
 
-    /// Why the model stopped; `has_calls` and `is_refused` as the output says.
+    /// Returns why the model stopped. `has_calls` and `is_refused` describe the output.
     pub(super) fn stop(&self, has_calls: bool, is_refused: bool) -> Stop {
         let reason = self.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
         match (self.status.as_deref(), reason) {
@@ -87,13 +87,13 @@ impl ResponseIn<'_> {
 }
 
 impl<'a> OutputIn<'a> {
-    /// The arguments of a call: a text of JSON, or the JSON itself.
+    /// Returns the arguments of a call, given as JSON in a string or as a JSON value.
     pub(super) fn arguments(&self) -> Option<Text<'a>> {
         self.arguments.map(Text::of_json)
     }
 }
 
-/// Reads a body that was scanned before.
+/// Reads a body that has been scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
     let mut response: ResponseIn<'_> = typed(raw, "body")?;
@@ -123,7 +123,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
                 let name = output.name.ok_or_else(missing)?;
                 parts.push(Part::new("output", Content::Call(Call { id, name, arguments })));
             }
-            // Tools that the provider runs are refused where the request is translated.
+            // Server tools are rejected when the request is translated.
             _ => {}
         }
     }
@@ -134,7 +134,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
 }
 
 fn reasoning(item: OutputIn<'_>) -> Option<Part<'_>> {
-    // What it thought itself, where it tells that; else what it says of it.
+    // The reasoning itself if present, otherwise its summary.
     let parts = item.content.filter(|parts| !parts.is_empty()).or(item.summary).unwrap_or_default();
     let texts: Vec<Cow<'_, str>> = parts.iter().filter_map(|part| Some(part.text.as_ref()?.decode())).collect();
     let text = texts.join("\n\n");
@@ -146,7 +146,7 @@ fn reasoning(item: OutputIn<'_>) -> Option<Part<'_>> {
     Some(Part::new("output", Content::Thinking { text: text.into(), signature }))
 }
 
-/// An answer that the model did not refuse and that is whole but for its length or a filter.
+/// Returns the status and the reason if the answer is incomplete because of its length or a filter.
 pub(super) fn status(stop: Stop) -> (&'static str, Option<&'static str>) {
     match stop {
         Stop::Length => ("incomplete", Some("max_output_tokens")),
@@ -154,7 +154,7 @@ pub(super) fn status(stop: Stop) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// How far a response has come: its status, why it is not whole, and the code and message of its error.
+/// The state of a response: its status, why it is incomplete, and the code and message of its error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ResponseState<'a> {
     pub(super) status: &'a str,
@@ -162,7 +162,7 @@ pub(super) struct ResponseState<'a> {
     pub(super) error: Option<(&'a str, &'a str)>,
 }
 
-/// A response that holds so far what `output` says, the inside of a list.
+/// Writes a response with the current `output`, list elements without the brackets.
 pub(super) fn envelope(
     context: &AnswerContext,
     model: &Text<'_>,
@@ -255,7 +255,7 @@ fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {
     out
 }
 
-/// The inside of a list.
+/// Returns the elements of a JSON list without the brackets.
 pub(super) fn inside(list: &str) -> &[u8] {
     let list = list.trim();
     list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or_default().as_bytes()
