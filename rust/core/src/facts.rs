@@ -1,5 +1,5 @@
-//! The request members and values that a provider's models accept, as recorded in the catalogue. The request writers read
-//! these facts instead of checking the names of models and providers.
+//! The request members and values that a provider's models accept, as recorded in the catalogue. The request writers
+//! read these facts instead of checking the names of models and providers.
 //!
 //! Every value is optional. Without a value, a writer uses the standard form of its dialect.
 

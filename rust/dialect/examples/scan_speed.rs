@@ -1,5 +1,6 @@
-//! Measures the relay's hot path for a body and a stream: `cargo run --release --example scan_speed -p
-//! fairlead-dialect`.
+//! Measures the relay's hot path for a body and a stream.
+//!
+//! Run it with `cargo run --release --example scan_speed -p fairlead-dialect`.
 
 #![allow(clippy::print_stdout)]
 

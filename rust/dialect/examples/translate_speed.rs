@@ -1,6 +1,7 @@
 //! Measures translation for each pair of dialects: a stream of 100 chunks compared with passing it through, and a
-//! request of 100 KB. `cargo run --profile fast --example translate_speed -p fairlead-dialect`. Each figure is the best
-//! of many rounds, because the machine is shared.
+//! request of 100 KB. Each figure is the best of many rounds, because the machine is shared.
+//!
+//! Run it with `cargo run --profile fast --example translate_speed -p fairlead-dialect`.
 
 #![allow(clippy::print_stdout)]
 

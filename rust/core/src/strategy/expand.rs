@@ -19,7 +19,7 @@ pub const MAX_TARGETS: usize = 32;
 const MAX_PLACES: usize = 64;
 const MAX_LOOKS: usize = 1_024;
 
-/// The `rest_ms` of a candidate that a rule excludes, which no time ends.
+/// The `rest_ms` of a candidate that a rule excludes. The exclusion never expires.
 const BARRED: u64 = u64::MAX - 1;
 
 /// The caller's data for a decision.

@@ -37,8 +37,8 @@ impl UpstreamError {
     }
 }
 
-/// Parses `{"error": {...}}`, `{"error": "text"}`, `{"message": "text", ...}`, `{"detail": ...}` and `{"base_resp":
-/// {...}}`, and each of them as the only element of a list. Returns `None` for any other body.
+/// Parses `{"error": {...}}`, `{"error": "text"}`, `{"message": "text", ...}`, `{"detail": ...}` and
+/// `{"base_resp": {...}}`, and each of them as the only element of a list. Returns `None` for any other body.
 pub fn error_fields(body: &[u8]) -> Option<UpstreamError> {
     match body.trim_ascii_start().first() {
         Some(b'[') => match lenient::value(body)? {

@@ -67,7 +67,7 @@ impl ChatRequest {
         self.previous.is_some() || self.conversation.is_some()
     }
 
-    /// Returns this request, read from the completed body, with the model and the references of the original request.
+    /// Returns this request, read from a rewritten body, with the model and the references of the original request.
     #[must_use]
     pub fn going_on_from(self, named: Self) -> Self {
         Self { model: named.model, previous: named.previous, conversation: named.conversation, ..self }
