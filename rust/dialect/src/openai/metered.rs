@@ -277,8 +277,8 @@ impl State {
             Ok(verdict) => verdict,
             Err(_) if matches!(part, Part::Event(_)) => Verdict::Stop,
             Err(_) => {
-                // The start of an event that is too long to buffer is not complete JSON. The finish reason may be in
-                // the rest of the event.
+                // The start of an event that is too long to buffer is not complete JSON. The finish reason may
+                // follow later in the event.
                 self.reason = Reason::Said;
                 Verdict::Pass
             }
