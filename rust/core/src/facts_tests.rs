@@ -82,15 +82,32 @@ fn claude_is_known_by_every_spelling() {
     assert_eq!(samplers("claude-opus-4-7"), Some(Samplers::Refused));
     let forced = |model: &str| claude.of(model).forced_tools;
     assert_eq!(forced("claude-opus-4-7"), Some(ForcedTools::WithoutThinking));
-    for model in ["claude-opus-4-8", "claude-sonnet-5", "claude-haiku-5-5", "claude-fable-5"] {
+    for model in ["claude-opus-4-8", "claude-sonnet-5", "claude-haiku-5-5", "claude-fable-5", "claude-fable-5-20260401"]
+    {
         assert_eq!(forced(model), Some(ForcedTools::Accepted), "{model}");
     }
-    for model in ["claude-sonnet-5-5", "claude-opus-5-5", "claude-fable-5-1", "claude-mythos-5-2"] {
+    for model in ["claude-opus-5-5", "claude-fable-5-1", "claude-mythos-5-2", "claude-fable-5-2-20261101"] {
         assert_eq!(forced(model), Some(ForcedTools::Refused), "{model}");
     }
     let prefill = |model: &str| claude.of(model).prefill.unwrap_or(Prefill::Accepted);
     assert_eq!((prefill("claude-opus-4-5"), prefill("claude-opus-4-6")), (Prefill::Accepted, Prefill::Refused));
     assert_eq!(claude.of("MiniMax-M2").thinking, None, "another maker's model has the plain form");
+}
+
+#[test]
+fn openai_is_known_by_every_spelling() {
+    let openai = table("openai");
+    for (model, thinking, samplers) in [
+        ("gpt-35-turbo", Thinking::Never, None),
+        ("ft:gpt-4o-mini:org::id", Thinking::Never, None),
+        ("ft:o4-mini:org::id", Thinking::Effort, Some(Samplers::Refused)),
+        ("gpt-5-chat-latest", Thinking::Never, None),
+        ("gpt-5.2-chat-latest", Thinking::Never, Some(Samplers::Refused)),
+        ("gpt-5.2-2025-12-11", Thinking::Effort, Some(Samplers::WithoutThinking)),
+    ] {
+        let facts = openai.of(model);
+        assert_eq!((facts.thinking, facts.samplers), (Some(thinking), samplers), "{model}");
+    }
 }
 
 #[test]

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use fairlead_core::{Dialect, Error, FactTable, ModelFacts};
 use serde_json::{json, Value};
 
-use crate::fit::Destination;
-use crate::fit::Fit;
+use crate::fit::{Destination, Fit};
 use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair, SentRequest};
 
@@ -167,7 +166,7 @@ fn reasoning_is_asked_for_as_the_model_takes_it() {
         ("dashscope/qwen3.6-plus", "none", "enable_thinking", json!(false)),
         ("zai/glm-5.3", "xhigh", "reasoning_effort", json!("max")),
         ("groq/qwen/qwen3.8-27b", "none", "reasoning_effort", json!("none")),
-        ("groq/qwen/qwen3.8-27b", "high", "reasoning_effort", Value::Null),
+        ("groq/qwen/qwen3.8-27b", "high", "reasoning_effort", json!("high")),
         ("xai/grok-4.3", "xhigh", "reasoning_effort", json!("high")),
         ("xai/grok-4-latest", "high", "reasoning_effort", Value::Null),
         ("anthropic/claude-haiku-4-5", "high", "thinking", json!({"type": "enabled", "budget_tokens": 2048})),
@@ -181,6 +180,46 @@ fn reasoning_is_asked_for_as_the_model_takes_it() {
         let (body, _) = sent(caller, name, &effort(requested));
         assert_eq!(body.get(member).unwrap_or(&Value::Null), &expected, "{name} {requested}");
     }
+}
+
+#[test]
+fn reasoning_that_the_model_cannot_switch_is_reported_as_left_out() {
+    let asked = |effort: &str| responses(&json!({"reasoning": {"effort": effort}}));
+    for (name, effort, is_reported) in [
+        ("xai/grok-4-latest", "high", true),
+        ("openai/gpt-5", "none", true),
+        ("openai/gpt-5", "high", false),
+        ("openai/gpt-5.1", "none", false),
+        ("anthropic/claude-fable-5", "none", true),
+        ("anthropic/claude-opus-4-8", "none", false),
+    ] {
+        let (_, left_out) = sent(Dialect::OpenaiResponses, name, &asked(effort));
+        assert_eq!(!left_out.is_empty(), is_reported, "{name} {effort}: {left_out:?}");
+    }
+    let short = responses(&json!({"reasoning": {"effort": "high"}, "max_output_tokens": 1_000}));
+    let (body, left_out) = sent(Dialect::OpenaiResponses, "anthropic/claude-haiku-4-5", &short);
+    assert!(body.get("thinking").is_none() && !left_out.is_empty(), "the least budget is above the limit");
+}
+
+#[test]
+fn a_classifier_is_not_switched_at_models_that_always_reason() {
+    let body = messages(&json!({"system": "You are a security monitor for autonomous AI coding agents."}));
+    for (name, expected) in [
+        ("anthropic/claude-opus-5-5", Value::Null),
+        ("anthropic/claude-3-5-haiku-20241022", Value::Null),
+        ("anthropic/claude-opus-4-8", json!({"type": "disabled"})),
+    ] {
+        let (body, _) = sent(MESSAGES, name, &body);
+        assert_eq!(body.get("thinking").unwrap_or(&Value::Null), &expected, "{name}");
+    }
+}
+
+#[test]
+fn log_probabilities_are_refused_while_the_model_reasons() {
+    let asked = |effort: &str| responses(&json!({"reasoning": {"effort": effort}, "top_logprobs": 2}));
+    assert_eq!(refusal(Dialect::OpenaiResponses, "openai/gpt-5.1", &asked("high")), "top_logprobs");
+    let (body, _) = sent(Dialect::OpenaiResponses, "openai/gpt-5.1", &asked("none"));
+    assert_eq!(body["top_logprobs"], json!(2));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
-use fairlead_core::{CapMember, Dialect, ModelFacts};
+use fairlead_core::{CapMember, Dialect, ModelFacts, Thinking};
 use smallvec::SmallVec;
 
 use crate::foreign;
@@ -79,7 +79,9 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destina
     if form == Dialect::Openai && fit.is_templated && !is_completion {
         switch_off(body, &mut edits);
     }
-    if form == Dialect::Anthropic && is_classifier(body) {
+    // Models that always reason, or never do, refuse the switch.
+    let has_switch = !matches!(to.facts.thinking, Some(Thinking::Always | Thinking::Never));
+    if form == Dialect::Anthropic && has_switch && is_classifier(body) {
         insert(body, r#""thinking":{"type":"disabled"}"#, &mut edits);
     }
     edits.extend(foreign::edits(form, body));

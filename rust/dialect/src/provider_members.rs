@@ -13,7 +13,7 @@ const MAX_MEMBERS: usize = 256;
 /// The maximum bytes of a name or label, quotes included.
 const ID_BYTES: usize = json::LARGE_BYTES;
 /// The maximum bytes of a caller's metadata.
-const NOTES_BYTES: usize = 16 * 1024;
+const NOTES_BYTES: usize = 64 * 1024;
 /// The maximum bytes of a member that the gateway does not know.
 const OTHER_BYTES: usize = 64 * 1024;
 
@@ -59,6 +59,7 @@ const CONTENT: &[&str] = &[
     "guided_json",
     "guided_regex",
     "input",
+    "input_ids",
     "instructions",
     "json_schema",
     "logit_bias",
@@ -67,6 +68,7 @@ const CONTENT: &[&str] = &[
     "output_format",
     "prediction",
     "prompt",
+    "prompt_embeds",
     "regex",
     "response_format",
     "structured_outputs",

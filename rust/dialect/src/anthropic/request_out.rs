@@ -124,18 +124,29 @@ fn thinking_of(request: &Request<'_>, to: Destination<'_>, left_out: &mut LeftOu
     // it.
     let is_out = forces_tool(request) && facts.forced_tools == Some(ForcedTools::WithoutThinking);
     match (thinking, effort) {
+        (Thinking::Always, Effort::Off) => {
+            left_out.hint(request.name_of(Member::Reasoning));
+            ThinkingOut::Unsaid
+        }
         (Thinking::Never | Thinking::Always, _) => ThinkingOut::Unsaid,
         (_, Effort::Off) => ThinkingOut::Off,
         _ if is_out => {
             left_out.hint(request.name_of(Member::Reasoning));
             ThinkingOut::Unsaid
         }
-        (Thinking::Budget, effort) => budget_of(request, to, effort),
+        (Thinking::Budget, effort) => {
+            let budget = budget_of(request, to, effort);
+            if budget.is_none() {
+                left_out.hint(request.name_of(Member::Reasoning));
+            }
+            budget.map_or(ThinkingOut::Unsaid, ThinkingOut::Budget)
+        }
         _ => ThinkingOut::Adaptive,
     }
 }
 
-fn budget_of(request: &Request<'_>, to: Destination<'_>, effort: Effort) -> ThinkingOut {
+/// Returns the budget in tokens, or `None` if the output limit leaves no room for the least one.
+fn budget_of(request: &Request<'_>, to: Destination<'_>, effort: Effort) -> Option<u64> {
     let limit = request.max_tokens.and_then(|limit| limit.parse().ok());
     let limit = limit.or(to.fit.most).unwrap_or(DEFAULT_MAX_TOKENS);
     let least = to.facts.budget_least.unwrap_or(LEAST_BUDGET);
@@ -147,11 +158,7 @@ fn budget_of(request: &Request<'_>, to: Destination<'_>, effort: Effort) -> Thin
     };
     // Half of the output limit is reserved for the answer itself.
     let budget = wanted.min(to.facts.budget_most.unwrap_or(u64::MAX)).min(limit / 2).max(least);
-    if budget < limit {
-        ThinkingOut::Budget(budget)
-    } else {
-        ThinkingOut::Unsaid
-    }
+    (budget < limit).then_some(budget)
 }
 
 fn samplers(

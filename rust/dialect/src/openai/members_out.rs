@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Schemas, StreamingUsage};
+use fairlead_core::{CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Samplers, Schemas, StreamingUsage};
 use serde_json::Value;
 
 use super::strict::is_strict;
@@ -138,6 +138,7 @@ pub(super) fn hints(
     out: &mut Writer,
     request: &Request<'_>,
     facts: &ModelFacts,
+    is_thinking: bool,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
     for (name, value, member) in [
@@ -155,7 +156,8 @@ pub(super) fn hints(
         }
     }
     let Some(others) = request.logprobs else { return Ok(()) };
-    if facts.refuses("logprobs") {
+    // OpenAI accepts log probabilities like samplers: only while the model does not reason.
+    if facts.refuses("logprobs") || is_thinking && facts.samplers == Some(Samplers::WithoutThinking) {
         return left_out.member(request, Member::Logprobs);
     }
     out.key("logprobs").raw("true");

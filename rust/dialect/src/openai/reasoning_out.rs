@@ -44,7 +44,12 @@ impl Reasoning {
             Some(efforts) => level(efforts, wanted).map(Level::name),
             None => effort(wanted),
         });
-        Ok(Self { effort, switch: switch.filter(|_| wanted.is_some()).map(|kind| (kind, is_on)), is_on })
+        let switch = switch.filter(|_| wanted.is_some()).map(|kind| (kind, is_on));
+        let is_lost = is_asked || request.reasoning == Some(Effort::Off) && facts.thinks_by_default == Some(true);
+        if is_lost && !is_off && effort.is_none() && switch.is_none() {
+            left_out.hint(request.name_of(Member::Reasoning));
+        }
+        Ok(Self { effort, switch, is_on })
     }
 
     pub(super) fn write(&self, out: &mut Writer) {
