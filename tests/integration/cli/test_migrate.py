@@ -150,7 +150,7 @@ def test_an_interrupted_copy_goes_on_and_is_started_by_nobody(
 
     with connect(database_url, "test") as raw, pytest.raises(KeyboardInterrupt):
         copy_tables(FileTables(filled), PostgresqlTables(raw), stop_after)
-    with pytest.raises(Refusal, match="has not ended"):
+    with pytest.raises(Refusal, match="is not complete"):
         open_state(tmp_path, database_url, "test")
     # A row of a copied table changes meanwhile: that table is copied anew.
     first = seen[0].name
