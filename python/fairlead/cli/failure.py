@@ -16,6 +16,7 @@ class CommandFailed(Exception):
 class GatewayRefused(CommandFailed):
     """The gateway refused the call; `sentence` is its own, which may begin with the name of a field."""
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+        self.status = status

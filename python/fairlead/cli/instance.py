@@ -170,7 +170,7 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     sentence = str(message or f"The gateway answered {response.status_code}.")
     if isinstance(error, dict) and error.get("code") == "control_unavailable":
         sentence += " Try again in a moment."
-    raise GatewayRefused(sentence)
+    raise GatewayRefused(sentence, response.status_code)
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:

@@ -46,17 +46,21 @@ class RefusedCallersFilter(NamedTuple):
 
 
 def replace_counts(con: Connection, worker_id: str, counts: Sequence[RefusedCallers]) -> None:
-    """Stores a worker's counts in the place of those that it reported of these minutes before, in the writer."""
-    from_ms = min(count.minute_ms for count in counts)
+    """Replaces a worker's counts of the minutes that these counts are of, in the writer."""
+    minutes = sorted({count.minute_ms for count in counts})
     con.execute(
-        "DELETE FROM refused_callers WHERE worker_id = ? AND minute_ms >= ?", [worker_id, from_ms]
+        f"DELETE FROM refused_callers WHERE worker_id = ? AND minute_ms IN ({', '.join('?' * len(minutes))})",
+        [worker_id, *minutes],
     )
-    marks = ", ".join("?" * (len(_COLUMNS) + 1))
-    for count in counts:
-        con.execute(
-            f"INSERT INTO refused_callers (worker_id, {', '.join(_COLUMNS)}) VALUES ({marks})",
-            [worker_id, *(getattr(count, name) for name in _COLUMNS)],
-        )
+    marks = f"({', '.join('?' * (len(_COLUMNS) + 1))})"
+    con.execute(
+        f"INSERT INTO refused_callers (worker_id, {', '.join(_COLUMNS)}) VALUES {', '.join([marks] * len(counts))}",
+        [
+            value
+            for count in counts
+            for value in (worker_id, *(getattr(count, name) for name in _COLUMNS))
+        ],
+    )
 
 
 def delete_counts_before(con: Connection, kept_from_ms: int) -> None:

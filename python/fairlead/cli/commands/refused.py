@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from fairlead.cli.failure import GatewayRefused
 from fairlead.cli.output import say, show_json, show_table
 from fairlead.cli.span import since_parameter
 
@@ -42,7 +43,7 @@ def show_refused(instance: Instance, limit: int, *, as_json: bool) -> None:
 
 def mention_refused(instance: Instance) -> None:
     """Says how many requests of the last day are not in the log, where there are any."""
-    answer = instance.get(_PATH, limit=1, **{"from": since_parameter(SINCE)})
+    answer = _newest_of(instance, limit=1, **{"from": since_parameter(SINCE)})
     requests = answer["requests"]
     if requests:
         what = "request was" if requests == 1 else "requests were"
@@ -68,8 +69,18 @@ class RefusedFeed:
         return found[::-1]
 
     def _newest(self) -> list[Count]:
-        refused: list[Count] = self._instance.get(_PATH, limit=_PAGE)["refused"]
+        refused: list[Count] = _newest_of(self._instance, limit=_PAGE)["refused"]
         return refused
+
+
+def _newest_of(instance: Instance, **query: Any) -> dict[str, Any]:
+    """The newest groups. A remote gateway of an earlier version has none: its route is missing."""
+    try:
+        return instance.get(_PATH, **query)
+    except GatewayRefused as refusal:
+        if refusal.status != 404:
+            raise
+        return {"requests": 0, "refused": []}
 
 
 def _place(count: Count) -> tuple[Any, ...]:
