@@ -23,6 +23,8 @@ def release_start_memory() -> None:
     """Collects garbage over what lives as long as the process for the last time, and unmaps code pages of the
     database. Code that is needed after all is mapped again from the page cache. Elsewhere than on Linux: garbage only.
     """
+    # What was frozen while the application was loaded is looked at as well.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     if sys.platform == "linux":

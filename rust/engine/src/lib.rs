@@ -9,7 +9,7 @@
 //! - [`upstream`]: calls to providers
 //! - [`context`]: data for compression
 //! - [`cache`]: the response cache
-//! - [`socket`]: WebSockets
+//! - [`socket`]: WebSocket connections of callers
 //! - [`control`]: the connection to the control plane
 //! - [`models`]: model lists
 //! - [`leases`]: limits shared by several nodes, and [`peers`]: other state that nodes share

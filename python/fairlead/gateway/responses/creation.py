@@ -34,6 +34,10 @@ _HEADERS: Final = (
     "x-gateway-cache-mode",
     "x-gateway-cache-threshold",
     "x-gateway-no-memory",
+    "x-gateway-mode",
+    "x-gateway-budget",
+    "x-gateway-budget-fallback",
+    "x-gateway-inexpressible",
     COUNTED,
 )
 

@@ -75,7 +75,12 @@ async fn accept(shared: &Shared, whole: &mut Whole) -> Result<(), Error> {
 
 /// Forwards an accepted request to control.
 async fn begin(shared: Arc<Shared>, mut whole: Box<Whole>) {
-    match accept(&shared, &mut whole).await {
+    // A body that control would not get is not counted.
+    let counted = match forward::check_body(&whole.body) {
+        Ok(()) => accept(&shared, &mut whole).await,
+        refused => refused,
+    };
+    match counted {
         Ok(()) => forward::serve(shared, whole).await,
         Err(fault) => repeats::refuse(&shared, &whole, &fault),
     }

@@ -1,6 +1,6 @@
 //! This worker's counters for `GET /metrics`. They are fixed arrays of atomics, so counting takes no lock and allocates
 //! nothing. Control receives them with each poll of the link and adds up the workers
-//! (`python/fairlead/usage/metrics.py` describes each metric).
+//! (`python/fairlead/usage/telemetry/metric_families.py` describes each metric).
 //!
 //! Labels are bounded. Endpoints, statuses, outcomes and error kinds are closed lists, and providers beyond the first
 //! [`MAX_PROVIDERS`] count as `other`.
