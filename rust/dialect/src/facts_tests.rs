@@ -184,7 +184,7 @@ fn reasoning_is_asked_for_as_the_model_takes_it() {
 
 #[test]
 fn reasoning_that_the_model_cannot_switch_is_reported_as_left_out() {
-    let asked = |effort: &str| responses(&json!({"reasoning": {"effort": effort}}));
+    let request = |effort: &str| responses(&json!({"reasoning": {"effort": effort}}));
     for (name, effort, is_reported) in [
         ("xai/grok-4-latest", "high", true),
         ("openai/gpt-5", "none", true),
@@ -193,7 +193,7 @@ fn reasoning_that_the_model_cannot_switch_is_reported_as_left_out() {
         ("anthropic/claude-fable-5", "none", true),
         ("anthropic/claude-opus-4-8", "none", false),
     ] {
-        let (_, left_out) = sent(Dialect::OpenaiResponses, name, &asked(effort));
+        let (_, left_out) = sent(Dialect::OpenaiResponses, name, &request(effort));
         assert_eq!(!left_out.is_empty(), is_reported, "{name} {effort}: {left_out:?}");
     }
     let short = responses(&json!({"reasoning": {"effort": "high"}, "max_output_tokens": 1_000}));
@@ -216,9 +216,9 @@ fn a_classifier_is_not_switched_at_models_that_always_reason() {
 
 #[test]
 fn log_probabilities_are_refused_while_the_model_reasons() {
-    let asked = |effort: &str| responses(&json!({"reasoning": {"effort": effort}, "top_logprobs": 2}));
-    assert_eq!(refusal(Dialect::OpenaiResponses, "openai/gpt-5.1", &asked("high")), "top_logprobs");
-    let (body, _) = sent(Dialect::OpenaiResponses, "openai/gpt-5.1", &asked("none"));
+    let request = |effort: &str| responses(&json!({"reasoning": {"effort": effort}, "top_logprobs": 2}));
+    assert_eq!(refusal(Dialect::OpenaiResponses, "openai/gpt-5.1", &request("high")), "top_logprobs");
+    let (body, _) = sent(Dialect::OpenaiResponses, "openai/gpt-5.1", &request("none"));
     assert_eq!(body["top_logprobs"], json!(2));
 }
 

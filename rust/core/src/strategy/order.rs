@@ -24,7 +24,7 @@ const FILLED: f32 = 0.02;
 
 /// Orders the candidates. The result contains every candidate that is not closed exactly once. [`super`] describes the
 /// common rules.
-// The result depends only on these parameters, so that tests can set each of them.
+// Many parameters: the result depends only on these, so that tests can set each of them.
 pub fn order(
     strategy: Strategy,
     params: &Params,
