@@ -76,9 +76,6 @@ def test_candidates_of_a_channel(gateway: Gateway, upstream: Upstream) -> None:
     lane = gateway.add_lane(upstream)
     known = {"provider": lane.prefix, "modelId": "coder", "modelName": "Coder"}
     expect(gateway.admin.post("/api/provider-models", json=known), 201)
-    # A channel keeps 64 models of all that the tests before made; a free one is always among them.
-    free = {lane.prefix: {"coder": {"input": 0, "output": 0}}}
-    expect(gateway.admin.put("/api/pricing", json=free), 200)
     headers = {"Authorization": f"Bearer {gateway.key}"}
     with gateway.client(headers=headers) as caller:
         answer = caller.get("/v1/auto-combo/coding/candidates")

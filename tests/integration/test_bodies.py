@@ -161,7 +161,8 @@ def post_of_unknown_length(gateway: Gateway, body: bytes, kind: str) -> tuple[in
 @pytest.mark.skipif(not curl_speaks_http2(), reason="needs a curl that speaks HTTP/2")
 def test_http2_needs_no_length(gateway: Gateway, lane: Lane) -> None:
     """H12: in HTTP/2 a body's end is in its frames: it is read whole without an announced length."""
-    body = chat_bytes(lane, padding="x" * 100_000)
+    long = [{"role": "user", "content": "x" * 100_000}]
+    body = chat_bytes(lane, messages=long)
     status, answer = post_of_unknown_length(gateway, body, "application/json")
     assert (status, answer["object"]) == (200, "chat.completion")
     assert lane.upstream.last.body == body.replace(json.dumps(lane.model).encode(), b'"m"')

@@ -9,7 +9,7 @@ from tests.support.processes import Gateway, expect
 
 PASSWORD = "words of the first owner"
 BY_PROXY = {"X-Forwarded-For": "192.0.2.7", "X-Forwarded-Proto": "https"}
-TOKEN = re.compile(r"asks for the set-up token (\S+)")
+TOKEN = re.compile(r"requires the set-up token (\S+)")
 
 
 def test_through_a_proxy_it_takes_the_printed_token(gateways: Callable[..., Gateway]) -> None:

@@ -103,10 +103,11 @@ def test_a_model_is_what_its_operator_says(gateway: Gateway, lane: Lane) -> None
     body = {"model": f"{lane.prefix}/only-embeds", "input": "x"}
     assert "supportedEndpoints" not in gateway.caller.post("/v1/embeddings", json=body).text
     assert len(lane.upstream.requests) == before + 1
-    # A channel keeps 64 models of all that the tests before made; a free one is always among them.
-    free = {lane.prefix: {name: {"input": 0, "output": 0} for name in models}}
-    expect(gateway.admin.put("/api/pricing", json=free), 200)
-    found = expect(gateway.caller.get("/v1/auto-combo/vision/candidates"), 200)["data"]
+    # A channel keeps 64 of all models; for this key, 64 of those that it may call.
+    only = {"modelAccessMode": "restricted", "allowedModels": [f"{lane.prefix}/*", "auto/vision"]}
+    key = gateway.create_key(**only)["key"]
+    with gateway.client(headers={"Authorization": f"Bearer {key}"}) as caller:
+        found = expect(caller.get("/v1/auto-combo/vision/candidates"), 200)["data"]
     named = {one["model"] for one in found}
     assert f"{lane.prefix}/sees" in named
     assert not {f"{lane.prefix}/only-embeds", f"{lane.prefix}/plain-embed"} & named

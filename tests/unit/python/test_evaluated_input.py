@@ -153,6 +153,6 @@ def test_the_page_names_every_library_and_the_tests() -> None:
     for place in ("scrape/page/worker.py", "gateway/backups/unpack.py", "store/backup.py"):
         assert place in text
         assert (ROOT / place).is_file()
-    for line in text.split("## What holds this page true")[1].split("`"):
+    for line in text.split("## Tests")[1].split("`"):
         if line.startswith("tests/"):
             assert (ROOT.parents[1] / line).is_file(), line
