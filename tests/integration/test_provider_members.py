@@ -31,14 +31,14 @@ OUT_OF_BOUNDS: dict[str, Any] = {
     "prompt_cache_key": TEXT,
     "session_id": {"a": TEXT},
     "webhook_url": f"https://example.com/{TEXT}",
-    "metadata": {f"k{at}": "v" * 500 for at in range(40)},
-    "labels": {f"k{at}": "v" * 500 for at in range(40)},
+    "metadata": {f"k{at}": "v" * 500 for at in range(140)},
+    "labels": {f"k{at}": "v" * 500 for at in range(140)},
     "cache_salt": 5,
 }
 WITHIN: dict[str, Any] = {
     "user": "u" * 64,
     "prompt_cache_key": "k" * 64,
-    "metadata": {f"k{at}": "v" * 500 for at in range(16)},
+    "metadata": {f"k{at}": "é" * 512 for at in range(16)},
     "cache_salt": "salt",
     "new_option": {"of": ["a provider"] * 100},
 }
