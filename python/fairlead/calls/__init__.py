@@ -1,1 +1,1 @@
-"""Callers and their calls: who calls, by which address, and calls that control makes itself."""
+"""Callers and their calls: the caller of a request, its address, and the calls that control makes."""

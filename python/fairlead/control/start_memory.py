@@ -23,7 +23,7 @@ def release_start_memory() -> None:
     """Collects garbage over what lives as long as the process for the last time, and unmaps code pages of the
     database. Code that is needed after all is mapped again from the page cache. Elsewhere than on Linux: garbage only.
     """
-    # What was frozen while the application was loaded is looked at as well.
+    # Loading the application froze its objects; this collection includes them.
     gc.unfreeze()
     gc.collect()
     gc.freeze()

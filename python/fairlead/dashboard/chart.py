@@ -69,7 +69,7 @@ class Chart:
     is_labelled: bool
     """Whether each column has its label."""
     is_even: bool
-    """Whether as many columns follow each label, which then stands at the first of them."""
+    """Whether each label covers the same number of columns; it is drawn at the first of them."""
     series: tuple[Series, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
