@@ -13,12 +13,19 @@ import pytest
 from tests.support.gateway_pool import GatewayPool
 from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.processes import Gateway, expect
-from tests.support.site import BRISK, READS_LOOPBACK
+from tests.support.site import BRISK, READS_LOOPBACK, Site
 
 HOST_NAMES = {
     "SERVICE_PUBLIC_BASE_URL": "https://gateway.example/",
     "FAIRLEAD_HOST_NAMES": "fairlead, gateway.lan",
 }
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """Pages on this machine that a test scripts."""
+    with Site() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

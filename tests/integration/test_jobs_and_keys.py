@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,12 +37,6 @@ VECTOR = {
 @pytest.fixture(scope="module")
 def gateway(loopback_gateway: Gateway) -> Gateway:
     return loopback_gateway
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
 
 
 @pytest.fixture

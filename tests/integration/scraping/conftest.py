@@ -10,18 +10,11 @@ import pytest
 
 from tests.support.gateway_pool import operator_settings
 from tests.support.processes import Gateway, expect
-from tests.support.site import Site
 
 
 @pytest.fixture(scope="module")
 def gateway(loopback_gateway: Gateway) -> Gateway:
     return loopback_gateway
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
 
 
 @pytest.fixture
