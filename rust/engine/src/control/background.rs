@@ -60,9 +60,10 @@ pub(crate) fn is_job(route: &Route) -> bool {
 async fn accept(shared: &Shared, whole: &mut Whole) -> Result<(), Error> {
     let admission = &whole.admission;
     let Some(key) = admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
+    // A body that control would not get is not counted.
     let wanted = ["model"];
-    let scan = json::scan_object(&whole.body, &wanted, json::MAX_DEPTH);
-    let named = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
+    let scan = if whole.body.is_empty() { None } else { Some(forward::scan_body(&whole.body, &wanted)?) };
+    let named = scan.and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
     let model = admission.route_model.as_deref().unwrap_or(&named);
     let subject = Subject { model, served: Served::default() };
     limits::ask_until_known(shared, || shared.ledger.accept(key, subject, clock::moment())).await?;
@@ -75,12 +76,7 @@ async fn accept(shared: &Shared, whole: &mut Whole) -> Result<(), Error> {
 
 /// Forwards an accepted request to control.
 async fn begin(shared: Arc<Shared>, mut whole: Box<Whole>) {
-    // A body that control would not get is not counted.
-    let counted = match forward::check_body(&whole.body) {
-        Ok(()) => accept(&shared, &mut whole).await,
-        refused => refused,
-    };
-    match counted {
+    match accept(&shared, &mut whole).await {
         Ok(()) => forward::serve(shared, whole).await,
         Err(fault) => repeats::refuse(&shared, &whole, &fault),
     }

@@ -137,7 +137,12 @@ pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
     if body.is_empty() {
         return Ok(());
     }
-    json::scan_object(body, &[], json::MAX_DEPTH).map(drop).map_err(|fault| {
+    scan_body(body, &[]).map(drop)
+}
+
+/// Returns the wanted members of a body that follows the rules of [`check_body`].
+pub(crate) fn scan_body<'w, const N: usize>(body: &[u8], wanted: &'w [&'w str; N]) -> Result<json::Scan<'w, N>, Error> {
+    json::scan_object(body, wanted, json::MAX_DEPTH).map_err(|fault| {
         let error = Error::client(ErrorKind::InvalidRequest, format!("The body cannot be read: {fault}."));
         match fault.field.clone() {
             field if field.is_empty() => error,
