@@ -18,6 +18,8 @@ from fairlead.serve.log import LogSink
 from fairlead.serve.port import free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from fairlead.serve.demo_traffic import Place
 
 PREFIX: Final = "demo"
@@ -28,7 +30,9 @@ PROVIDER_NAMES: Final = {
     "demo-spare": "Demo Spare",
 }
 _KEY_NAME: Final = "demo"
-_UP_WITHIN_S: Final = 10.0
+_UP_WITHIN_S: Final = 30.0
+CALL_WITHIN_S = 30.0
+"""How long a call of the instance may take. A slow machine takes seconds for the first ones."""
 
 
 class Demo:
@@ -56,7 +60,7 @@ class Demo:
             headers=headers,
             verify=False,  # noqa: S501
             trust_env=False,
-            timeout=10,
+            timeout=CALL_WITHIN_S,
         ) as api:
             await self._until_up()
             await self._register(api)
@@ -199,9 +203,23 @@ async def _all(api: httpx.AsyncClient, path: str, name: str) -> list[dict[str, A
             return found
 
 
-async def _sent(call: Any) -> dict[str, Any]:
-    answer: httpx.Response = await call
+async def _sent(call: Coroutine[Any, Any, httpx.Response]) -> dict[str, Any]:
+    try:
+        answer = await call
+    except httpx.TimeoutException as error:
+        raise StartFailed(
+            f"the demo was not set up: {_route(error)} was not answered within {CALL_WITHIN_S:g} s. Start again; "
+            "what was made is used."
+        ) from error
+    except httpx.HTTPError as error:
+        raise StartFailed(
+            f"the demo was not set up: {_route(error)} was not answered ({type(error).__name__})."
+        ) from error
     if not answer.is_success:
         route = f"{answer.request.method} {answer.request.url.path}"
         raise StartFailed(f"the demo was not set up: {route} was answered {answer.status_code}.")
     return dict(answer.json())
+
+
+def _route(error: httpx.HTTPError) -> str:
+    return f"{error.request.method} {error.request.url.path}"
