@@ -622,6 +622,8 @@ async def test_a_theme_is_kept_and_leads_nowhere_else(control, admin) -> None:
     cookie = {"cookie": answer.headers["set-cookie"].partition(";")[0]}
     page = await control.client.get("/dashboard", headers=admin | cookie)
     assert '<html lang="en" data-theme="dark">' in page.text
+    board = await control.client.get("/board", headers=admin | {"cookie": "fairlead_theme=dark"})
+    assert '<html lang="en" data-theme="dark">' in board.text, "the board has the same colours"
     page = await control.client.get(
         "/dashboard", headers=admin | {"cookie": 'fairlead_theme="x onload=y"'}
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import zlib
 
 import orjson
 import pytest
 
 from fairlead.dashboard.api import Api
-from fairlead.dashboard.live import SPACING_S, LivePages, stream
+from fairlead.dashboard.live import SPACING_S, LivePages, compressed, stream
 from fairlead.errors import Overloaded
 from fairlead.store.arrivals import Arrivals
 from tests.contract.test_console import addresses, fill_log, make_delivery, make_key, make_webhook
@@ -83,6 +84,44 @@ async def test_tabs_share_what_is_read_and_nothing_is_read_without_a_change() ->
     for tab in tabs:
         await tab.aclose()
     assert pages.streams == 0
+
+
+async def test_a_compressed_stream_is_read_event_by_event() -> None:
+    pages, reads = LivePages(), 0
+
+    async def make() -> dict[str, str]:
+        nonlocal reads
+        reads += 1
+        return {"now": f"<p>{reads}</p>" + "<td>a cell that stays</td>" * 500}
+
+    async def read() -> dict[str, bytes]:
+        return await pages.events(("home",), make)
+
+    pages.open()
+    tab, unpacked = compressed(stream(pages, read)), zlib.decompressobj(wbits=31)
+    assert unpacked.decompress(await anext(tab)) == b"retry: 2000\n\n"
+    first = await anext(tab)
+    assert unpacked.decompress(first).endswith(b'"}\n\n'), "the whole event, before the next one"
+    pages.announce()
+    second = await anext(tab)
+    event = unpacked.decompress(second)
+    assert event.startswith(b'event: part\ndata: {"id":"now","html":"<p>2</p>')
+    assert len(second) < len(event) / 20
+    await tab.aclose()
+    assert pages.streams == 0, "the stream below has ended, too"
+
+
+async def test_the_live_stream_of_a_browser_is_compressed(control, admin, monkeypatch) -> None:
+    monkeypatch.setattr("fairlead.dashboard.live.LASTS_S", 0.01)
+    for coding, expected in (("gzip, br", "gzip"), ("identity", None)):
+        answer = await control.client.get(
+            "/dashboard/live",
+            params={"at": "/dashboard"},
+            headers=admin | {"accept-encoding": coding},
+        )
+        assert answer.headers.get("content-encoding") == expected
+        assert answer.headers["vary"] == "accept-encoding"
+        assert "event: part\n" in answer.text
 
 
 async def test_there_is_a_bound_on_streams() -> None:

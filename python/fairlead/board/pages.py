@@ -31,6 +31,7 @@ from fairlead.style.page_style import (
     asset,
     guard_headers,
     page_environment,
+    theme_of,
     version_of,
 )
 
@@ -96,7 +97,7 @@ async def home(
     found = await services.state.read(
         lambda con: projects.list_projects(con, person, PER_LIST, offset)
     )
-    return _page("projects.html", person=person, found=found, page=page)
+    return _page(request, "projects.html", person=person, found=found, page=page)
 
 
 @router.post(
@@ -113,9 +114,9 @@ async def submit(request: Request, services: ServicesDep, caller: CallerDep) -> 
     try:
         result: FormResult = await submit_form(await request.body(), services, person)
     except FairleadError as error:
-        return _error_page(person, error)
+        return _error_page(request, person, error)
     if result.secret is not None:
-        return await _token_page(services, person, result.secret)
+        return await _token_page(request, services, person, result.secret)
     return RedirectResponse(result.path, 303, {"cache-control": "no-store"})
 
 
@@ -124,7 +125,7 @@ async def tokens(request: Request, services: ServicesDep, caller: CallerDep) -> 
     person = await person_of(services, caller)
     if person is None:
         return _sign_in(request)
-    return await _token_page(services, person, None)
+    return await _token_page(request, services, person, None)
 
 
 @router.get("/board/todos/{todo_id}", response_class=HTMLResponse, summary="A todo")
@@ -139,7 +140,7 @@ async def todo_page(
         todo = todos.get_todo(con, person, todo_id)
         return {"todo": todo, **_choices(con, person, todo.project_id)}
 
-    return await _answer_page("todo.html", services, person, read_todo)
+    return await _answer_page(request, "todo.html", services, person, read_todo)
 
 
 @router.get("/board/{project_id}", response_class=HTMLResponse, summary="A project as a kanban")
@@ -164,7 +165,7 @@ async def kanban(
         }
         return {"columns": columns, "sprint": sprint, **choices}
 
-    return await _answer_page("kanban.html", services, person, read_kanban)
+    return await _answer_page(request, "kanban.html", services, person, read_kanban)
 
 
 @router.get("/board/{project_id}/list", response_class=HTMLResponse, summary="A project as a list")
@@ -212,7 +213,7 @@ async def listing(
             **_choices(con, person, project_id),
         }
 
-    return await _answer_page("list.html", services, person, read_list)
+    return await _answer_page(request, "list.html", services, person, read_list)
 
 
 @router.get(
@@ -233,7 +234,7 @@ async def settings(
         people = projects.list_people(con, person, CHOICES_MAX, 0).people
         return {**choices, "others": [each for each in people if each.id not in member_ids]}
 
-    return await _answer_page("settings.html", services, person, read_settings)
+    return await _answer_page(request, "settings.html", services, person, read_settings)
 
 
 def _choices(con: Connection, person: Person, project_id: str) -> dict[str, Any]:
@@ -247,27 +248,34 @@ def _choices(con: Connection, person: Person, project_id: str) -> dict[str, Any]
     }
 
 
-async def _answer_page(name: str, services: Any, person: Person, read_fields: Any) -> Response:
+async def _answer_page(
+    request: Request, name: str, services: Any, person: Person, read_fields: Any
+) -> Response:
     try:
         fields = await services.state.read(read_fields)
     except FairleadError as error:
-        return _error_page(person, error)
-    return _page(name, person=person, today=moment_of(now_ms()).date(), **fields)
+        return _error_page(request, person, error)
+    return _page(request, name, person=person, today=moment_of(now_ms()).date(), **fields)
 
 
-async def _token_page(services: Any, person: Person, secret: str | None) -> Response:
+async def _token_page(
+    request: Request, services: Any, person: Person, secret: str | None
+) -> Response:
     found, _ = await services.state.read(
         lambda con: list_static_tokens(con, person.id, CHOICES_MAX, 0)
     )
-    return _page("tokens.html", person=person, tokens=found, secret=secret, moment_of=moment_of)
+    return _page(
+        request, "tokens.html", person=person, tokens=found, secret=secret, moment_of=moment_of
+    )
 
 
-def _error_page(person: Person, error: FairleadError) -> Response:
-    return _page("failed.html", error.status, person=person, message=error.message)
+def _error_page(request: Request, person: Person, error: FairleadError) -> Response:
+    return _page(request, "failed.html", error.status, person=person, message=error.message)
 
 
-def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:
-    return HTMLResponse(_pages.get_template(name).render(**fields), status, HEADERS)
+def _page(request: Request, name: str, status: int = 200, **fields: Any) -> HTMLResponse:
+    text = _pages.get_template(name).render(**fields, theme=theme_of(request))
+    return HTMLResponse(text, status, HEADERS)
 
 
 def _sign_in(request: Request) -> Response:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,6 +31,8 @@ SPACING_S: Final = 2.0
 BEAT_S: Final = 15.0
 PAGES_KEPT: Final = 64
 DEADLINE_S: Final = 20.0
+# Every tab has a packer, on the event loop.
+_LEVEL: Final = 1
 
 Parts = dict[str, str]
 Events = dict[str, bytes]
@@ -138,7 +141,18 @@ def _event(name: str, html: str) -> bytes:
     return b"event: part\ndata: " + orjson.dumps({"id": name, "html": html}) + b"\n\n"
 
 
-async def stream(pages: LivePages, read: Callable[[], Awaitable[Events]]) -> AsyncIterator[bytes]:
+async def compressed(chunks: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks as one gzip stream; each can be read as soon as it arrives. Parts that come again repeat most of
+    their text.
+    """
+    packer = zlib.compressobj(_LEVEL, wbits=zlib.MAX_WBITS | 16)
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
+    yield packer.flush()
+
+
+async def stream(pages: LivePages, read: Callable[[], Awaitable[Events]]) -> AsyncGenerator[bytes]:
     """The events of all parts that have changed, as one chunk; a comment where nothing has for a while."""
     shown: Events = {}
     until_s = time.monotonic() + LASTS_S

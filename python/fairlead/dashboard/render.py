@@ -88,14 +88,15 @@ def answer(page: Page | None, visit: Visit, view: View, toast: Toast | None = No
     )
     headers = guard_headers(style="'self'", script=f"'nonce-{nonce}'", connects=True)
     body = text.encode()
-    if visit.request.method == "GET" and _takes_gzip(visit.request):
+    if visit.request.method == "GET" and takes_gzip(visit.request):
         # Pages that answer a form may show a secret beside what was typed, so they are never compressed.
         body = gzip.compress(body, GZIP_LEVEL, mtime=0)
         headers = {**headers, "content-encoding": "gzip"}
     return HTMLResponse(body, view.status, {**headers, "vary": "accept-encoding"})
 
 
-def _takes_gzip(request: Request) -> bool:
+def takes_gzip(request: Request) -> bool:
+    """Whether the browser reads gzip."""
     codings = request.headers.get("accept-encoding", "").split(",")
     return "gzip" in {each.strip() for each in codings}
 

@@ -16,10 +16,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from fairlead.calls.caller import Caller, CallerDep
 from fairlead.dashboard.api import Api, Refused, not_there, refused
-from fairlead.dashboard.live import Events, LivePages, Parts, stream
+from fairlead.dashboard.live import Events, LivePages, Parts, compressed, stream
 from fairlead.dashboard.page import Action, Failure, Page, View, Visit
 from fairlead.dashboard.registry import all_pages, find_page
-from fairlead.dashboard.render import ICON, SCRIPT, STYLE, Toast, answer, parts
+from fairlead.dashboard.render import ICON, SCRIPT, STYLE, Toast, answer, parts, takes_gzip
 from fairlead.dashboard.undo import Undos
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest
 from fairlead.records.people import Person, find_owner_person, find_person
@@ -208,10 +208,12 @@ async def _live(request: Request, services: Services, caller: Caller) -> Respons
     if not await read():
         return Response(status_code=204)
     pages.open()
-    frames = stream(pages, read)
-    return StreamingResponse(
-        frames, media_type="text/event-stream", headers={"cache-control": "no-store"}
-    )
+    frames, headers = stream(pages, read), {"cache-control": "no-store", "vary": "accept-encoding"}
+    if takes_gzip(request):
+        packed = compressed(frames)
+        headers["content-encoding"] = "gzip"
+        return StreamingResponse(packed, media_type="text/event-stream", headers=headers)
+    return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
 def _find(path: str, request: Request, person: Person) -> tuple[Page | None, Visit]:
