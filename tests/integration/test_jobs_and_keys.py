@@ -69,6 +69,15 @@ def begin_scraping(
     return begin
 
 
+def begin_model_scraping(
+    path: str, **fields: Any
+) -> Callable[[httpx.Client, Lane, Site], httpx.Response]:
+    def begin(caller: httpx.Client, lane: Lane, site: Site) -> httpx.Response:
+        return begin_scraping(path, model=lane.model, **fields)(caller, lane, site)
+
+    return begin
+
+
 JOBS: dict[str, Callable[[httpx.Client, Lane, Site], httpx.Response]] = {
     "response": begin_model_work("/v1/responses"),
     "interaction": begin_model_work("/v1beta/interactions"),
@@ -76,6 +85,26 @@ JOBS: dict[str, Callable[[httpx.Client, Lane, Site], httpx.Response]] = {
     "crawl": begin_scraping("/api/crawl", limit=1),
     "scrape": begin_scraping("/api/scrape/async"),
     "batch of scrapes": begin_scraping("/api/batch/scrape"),
+    "llms.txt": begin_scraping("/api/llmstxt", maxUrls=1),
+    "extraction": begin_model_scraping("/api/extract", prompt="the title"),
+    "agent": begin_model_scraping("/api/agent", prompt="read the title", maxSteps=1),
+}
+# A start of each kind that control refuses, after the relay has counted it.
+REFUSED: dict[str, Callable[[httpx.Client, Lane, Site], httpx.Response]] = {
+    "response": lambda caller, lane, _: caller.post(
+        "/v1/responses",
+        json={"model": lane.model, "input": "hi", "background": True, "store": False},
+    ),
+    "interaction": lambda caller, lane, _: caller.post(
+        "/v1beta/interactions", json={"model": lane.model, "input": []}
+    ),
+    "crawl": lambda caller, *_: caller.post("/api/crawl", json={"url": "ftp://example.com/"}),
+    "scrape": lambda caller, *_: caller.post("/api/scrape/async", json={}),
+    "batch of scrapes": lambda caller, *_: caller.post("/api/batch/scrape", json={"urls": []}),
+    "llms.txt": lambda caller, *_: caller.post("/api/llmstxt", json={"url": 5}),
+    "extraction": lambda caller, *_: caller.post("/api/extract", json={"urls": []}),
+    "agent": lambda caller, *_: caller.post("/api/agent", json={"url": "nowhere"}),
+    "browser session": lambda caller, *_: caller.post("/api/browser/sessions", json={"ttl": "no"}),
 }
 
 
@@ -91,6 +120,35 @@ def test_a_job_counts_when_it_is_accepted(
     gate.open()
     assert [answer.is_success for answer in answers] == [True, True, False], answers[0].text
     assert answers[2].status_code == 429, answers[2].text
+    assert answers[2].headers["retry-after"]
+
+
+@pytest.mark.one_node(reason="another node's worker may hear later of what a key has used")
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_job_that_is_not_begun_counts_for_nothing(
+    gateway: Gateway, lane: Lane, site: Site, kind: str
+) -> None:
+    lane.upstream.script(reply({"error": {"message": "late"}}, 400))
+    caller = caller_of(gateway, gateway.create_key(rateLimits=[{"limit": 1, **HOUR}]))
+    for _ in range(3):
+        refused = REFUSED[kind](caller, lane, site)
+        assert 400 <= refused.status_code < 500, refused.text
+        assert refused.status_code != 429, refused.text
+    begun = JOBS.get(kind, JOBS["crawl"])(caller, lane, site)
+    assert begun.is_success, begun.text
+    assert REFUSED[kind](caller, lane, site).status_code == 429
+
+
+@pytest.mark.one_node(reason="another node's worker may hear later of what a key has used")
+def test_a_video_counts_when_it_is_accepted(gateway: Gateway, upstream: Upstream) -> None:
+    upstream.script(reply({"name": "models/veo/operations/x"}))
+    base_url = f"{upstream.url}/v1beta"
+    model = f"{gateway.add_lane(upstream, base_url=base_url, dialect='gemini').prefix}/veo"
+    caller = caller_of(gateway, gateway.create_key(rateLimits=[{"limit": 2, **HOUR}]))
+    path = f"/v1beta/models/{model}:predictLongRunning"
+    body = {"instances": [{"prompt": "a boat"}], "parameters": {"durationSeconds": 8}}
+    answers = [caller.post(path, json=body) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429], answers[0].text
     assert answers[2].headers["retry-after"]
 
 

@@ -99,7 +99,8 @@ pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState
 pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};
 pub use ledger::{
-    Amounts, Ask, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, Reservation, Subject,
+    Accepted, Amounts, Ask, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, Reservation,
+    Subject,
 };
 pub use limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Served, Zone};
 pub use pace::{AccountLimits, Pace, PaceWait, Remaining};
@@ -118,6 +119,7 @@ pub use session_lease::SessionClaim;
 pub use sessions::{SessionAnswer, SessionName, SessionQuestion, SessionReport, Sessions, IDLE_MS as SESSION_IDLE_MS};
 pub use snapshot::{
     Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Inexpressible, Key,
-    Model, PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,
+    Model, PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, TokenScope,
+    UnpricedModels, DIRECT,
 };
 pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

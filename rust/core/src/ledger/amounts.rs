@@ -100,6 +100,12 @@ pub struct HeldPart {
     pub counted: u64,
 }
 
+/// A request that was counted when it was accepted.
+#[derive(Debug, Default)]
+pub struct Accepted {
+    pub(super) parts: SmallVec<[HeldPart; 4]>,
+}
+
 /// The final amounts of a request.
 #[derive(Debug)]
 pub struct Charge {

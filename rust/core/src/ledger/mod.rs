@@ -23,7 +23,7 @@ mod books;
 mod leases;
 mod refusal;
 
-pub use amounts::{Amounts, Ask, Charge, Hold, LimitQuestion, Reservation, Subject};
+pub use amounts::{Accepted, Amounts, Ask, Charge, Hold, LimitQuestion, Reservation, Subject};
 pub use books::Owners;
 pub use leases::{LeaseAnswer, LeaseQuestion, LeaseSummary};
 pub(crate) use refusal::{limits_lost, limits_unknown};
@@ -127,12 +127,27 @@ impl Ledger {
 
     /// Counts a request that is accepted now and processed later. Limits on requests count it, and the other limits
     /// must not be exhausted. Returns an error if the key's limits have no capacity.
-    pub fn accept(&self, key: &Arc<Key>, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
+    pub fn accept(&self, key: &Arc<Key>, subject: Subject<'_>, now: Moment) -> Result<Accepted, Error> {
         self.check_room(key, subject, now)?;
         let Reservation { hold, .. } = self.reserve_any(key, subject, &[], None, now)?;
+        let accepted = Accepted { parts: hold.as_ref().map(|hold| hold.parts.clone()).unwrap_or_default() };
         // Its record is written when it is processed, so no sum of the control plane includes it.
         self.settle(key.as_ref(), subject, Charge { hold, spent: Amounts::default(), segment: u64::MAX }, now);
-        Ok(())
+        Ok(accepted)
+    }
+
+    /// Returns the count of an accepted request that will not be processed. A window that has ended since stays as it
+    /// is.
+    #[allow(clippy::needless_pass_by_value, reason = "a count is given back once")]
+    pub fn give_back<'k>(&self, owners: impl Into<Owners<'k>>, accepted: Accepted, now: Moment) {
+        let terms = self.terms_at(now);
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
+        for account in books.accounts(owners.into(), now_ms) {
+            let counted = accepted.parts.iter().find(|part| part.is_of(account)).map_or(0, |part| part.counted);
+            account.used = account.used.saturating_sub(counted);
+            account.note_use(terms);
+        }
     }
 
     /// Checks that a request for this model would be admitted now, by the limits that do not depend on who serves it.

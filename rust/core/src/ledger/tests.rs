@@ -485,6 +485,21 @@ fn an_accepted_request_is_counted_at_once_and_not_a_second_time() {
 }
 
 #[test]
+fn an_accepted_request_that_is_not_begun_is_given_back_in_its_window() {
+    let key = key(vec![limit(LimitUnit::Requests, 1, LimitPeriod::Seconds(60))]);
+    let ledger = known(&key);
+    let accepted = ledger.accept(&key, subject(), at(NOON_MS)).expect("room");
+    ledger.give_back("k", accepted, at(NOON_MS));
+    let accepted = ledger.accept(&key, subject(), at(NOON_MS)).expect("room again");
+    assert!(ledger.accept(&key, subject(), at(NOON_MS)).is_err(), "one is counted");
+    // The next window has a count of its own.
+    let next = at(NOON_MS + 60_000);
+    ledger.accept(&key, subject(), next).expect("a new window");
+    ledger.give_back("k", accepted, next);
+    assert!(ledger.accept(&key, subject(), next).is_err(), "another window's count is not given back here");
+}
+
+#[test]
 fn a_model_may_be_named_in_any_case() {
     let scoped = |unit, amount, name: &str| Limit {
         id: name.into(),

@@ -11,7 +11,7 @@ use crate::gate::request::{Forward, Whole};
 use crate::shared::Shared;
 use fairlead_core::guardrail::Guardrail;
 use fairlead_core::routes::{Answer, Route};
-use fairlead_core::{json, Error, Served, Subject};
+use fairlead_core::{json, Accepted, Error, Served, Subject};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Method;
 use std::future::Future;
@@ -56,28 +56,38 @@ pub(crate) fn is_job(route: &Route) -> bool {
 }
 
 /// Counts the request under its key's limits and tells control, so that the later call for the same work is not counted
-/// again. Returns an error if the key has no capacity; nothing is stored then.
-async fn accept(shared: &Shared, whole: &mut Whole) -> Result<(), Error> {
+/// again. Returns the count, which is given back if control refuses the request. Returns an error if the key has no
+/// capacity; nothing is stored then.
+async fn accept(shared: &Shared, whole: &mut Whole) -> Result<Accepted, Error> {
     let admission = &whole.admission;
-    let Some(key) = admission.principal.key().filter(|key| key.has_limits()) else { return Ok(()) };
+    let Some(key) = admission.principal.key().filter(|key| key.has_limits()) else { return Ok(Accepted::default()) };
     // A body that control would not get is not counted.
     let wanted = ["model"];
     let scan = if whole.body.is_empty() { None } else { Some(forward::scan_body(&whole.body, &wanted)?) };
     let named = scan.and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
     let model = admission.route_model.as_deref().unwrap_or(&named);
     let subject = Subject { model, served: Served::default() };
-    limits::ask_until_known(shared, || shared.ledger.accept(key, subject, clock::moment())).await?;
+    let accepted = limits::ask_until_known(shared, || shared.ledger.accept(key, subject, clock::moment())).await?;
     shared.ask_store_soon();
     if let Some(forward) = &mut whole.forward {
         forward.headers.insert(COUNTED, HeaderValue::from_static("true"));
     }
-    Ok(())
+    Ok(accepted)
 }
 
 /// Forwards an accepted request to control.
 async fn begin(shared: Arc<Shared>, mut whole: Box<Whole>) {
     match accept(&shared, &mut whole).await {
-        Ok(()) => forward::serve(shared, whole).await,
+        Ok(accepted) => {
+            let (ledger, key) = (Arc::clone(&shared), whole.admission.principal.key().cloned());
+            let give_back = move || {
+                if let Some(key) = key {
+                    ledger.ledger.give_back(key.as_ref(), accepted, clock::moment());
+                    ledger.ask_store_soon();
+                }
+            };
+            forward::serve_noting(shared, whole, give_back).await;
+        }
         Err(fault) => repeats::refuse(&shared, &whole, &fault),
     }
 }

@@ -50,14 +50,24 @@ const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Serves one forwarded request. Dropping the future ends the request.
 pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    serve_noting(shared, whole, || ())
+}
+
+/// Serves one forwarded request. `on_refusal` runs before the caller is answered, if control refused the request or did
+/// not get it.
+pub(crate) fn serve_noting(
+    shared: Arc<Shared>,
+    whole: Box<Whole>,
+    on_refusal: impl FnOnce() + Send,
+) -> impl Future<Output = ()> {
     let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
-        run(&shared, whole).await;
+        run(&shared, whole, on_refusal).await;
         drop(end);
     }
 }
 
-async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
+async fn run(shared: &Arc<Shared>, whole: Box<Whole>, on_refusal: impl FnOnce() + Send) {
     let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
@@ -102,7 +112,12 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
             exchange.abort();
         }
         answered = async {
-            let response = send_on(shared, forward, contents, head_deadline).await?;
+            let answer = send_on(shared, forward, contents, head_deadline).await;
+            let is_refused = answer.as_ref().map_or_else(|fault| !fault.is_sent, |it| it.status().is_client_error());
+            if is_refused {
+                on_refusal();
+            }
+            let response = answer.map_err(|unheard| unheard.error)?;
             relay(shared, &exchange, response, &admission, is_head).await;
             Ok::<(), Error>(())
         } => if let Err(fault) = answered {
@@ -254,8 +269,7 @@ pub(crate) async fn call(
     forward: Forward,
     contents: BodySlices,
 ) -> Result<Response<Incoming>, NoControlAnswer> {
-    let head = head_of(forward).map_err(NoControlAnswer::before)?;
-    ask_once(shared, &head, contents, HEAD_DEADLINE).await
+    send_on(shared, forward, contents, HEAD_DEADLINE).await
 }
 
 async fn send_on(
@@ -263,8 +277,9 @@ async fn send_on(
     forward: Forward,
     contents: BodySlices,
     head_deadline: Duration,
-) -> Result<Response<Incoming>, Error> {
-    ask(shared, &head_of(forward)?, contents, head_deadline).await
+) -> Result<Response<Incoming>, NoControlAnswer> {
+    let head = head_of(forward).map_err(NoControlAnswer::before)?;
+    ask_once(shared, &head, contents, head_deadline).await
 }
 
 fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
