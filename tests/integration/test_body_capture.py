@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -251,11 +252,32 @@ def test_bodies_of_an_earlier_key_of_secrets_are_not_found(
     request_id = request_id_of(gateway.caller.post(CHAT, json=lane.body()))
     bodies(gateway, request_id)
     (kept,) = (gateway.data_dir / "bodies").rglob(f"*{request_id}*")
-    kept.write_bytes(_core.seal(bytes(32), request_id, b"{}"))
+    kept.write_bytes(_core.seal(bytes(32), f"kept-body:{kept.name}", b"{}"))
     for end in ("body", "headers"):
         answer = gateway.admin.get(f"/api/usage/logs/{request_id}/{end}")
         assert answer.status_code == 404, answer.text
         assert "earlier key" in answer.json()["error"]["message"]
+
+
+def test_no_other_secret_opens_as_a_body(gateways: Callable[..., Gateway], upstream: Any) -> None:
+    """A caller chooses the id of its request, which may be that of another record. Bodies of earlier versions open."""
+    gateway = gateways()
+    lane = gateway.add_lane(upstream)
+    expect(gateway.admin.patch("/api/settings", json={"captureBodies": True}), 200)
+    request_id = request_id_of(gateway.caller.post(CHAT, json=lane.body()))
+    shown = bodies(gateway, request_id)
+    (kept,) = (gateway.data_dir / "bodies").rglob(f"*{request_id}*")
+    key = base64.b64decode((gateway.data_dir / "secret.key").read_text())
+    with pytest.raises(ValueError, match=r".*"):
+        _core.unseal(key, request_id, kept.read_bytes())
+    plain = _core.unseal(key, f"kept-body:{kept.name}", kept.read_bytes())
+    kept.write_bytes(_core.seal(key, request_id, plain))
+    assert bodies(gateway, request_id) == shown
+    kept.write_bytes(
+        _core.seal(key, request_id, b'{"api_key": "sk-of-a-connection", "headers": {}}')
+    )
+    answer = gateway.admin.get(f"/api/usage/logs/{request_id}/body")
+    assert (answer.status_code, "sk-of-a-connection" in answer.text) == (404, False)
 
 
 def test_numbers_are_masked_in_kept_bodies(

@@ -39,6 +39,13 @@ class BodyName:
         return f"{self.ts_ms:013d}_{self.request_id}_{self.key_id or '-'}.body"
 
     @property
+    def sealed_as(self) -> str:
+        """What the content is sealed for. Callers choose ids of requests, so these alone could be those of another
+        secret.
+        """
+        return f"kept-body:{self.file}"
+
+    @property
     def hour(self) -> int:
         """The hour whose folder has it, counted from 1970."""
         return self.ts_ms // HOUR_MS

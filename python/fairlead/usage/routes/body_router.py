@@ -5,7 +5,8 @@ audit log. `/headers` beside it has what steered the request, and nothing of wha
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Final
+import contextlib
+from typing import Annotated, Any, Final, cast
 
 import orjson
 from fastapi import APIRouter, Path
@@ -148,16 +149,22 @@ async def _note(services: Services, caller: Caller, name: BodyName) -> None:
 
 def _opened(services: Services, name: BodyName, sealed: bytes) -> dict[str, Any]:
     """`NotFound` for bodies that were kept under a key of secrets that is no longer there."""
-    try:
-        plain = services.state.sealer.unseal(name.request_id, sealed)
-    except Internal:
-        raise NotFound(
-            "The bodies of this request cannot be opened: they were sealed with an earlier key "
-            "of secrets. Bodies are not sealed again when the key is exchanged.",
-            param="requestId",
-        ) from None
-    document: dict[str, Any] = orjson.loads(plain)
-    return document
+    for sealed_as in (name.sealed_as, name.request_id):
+        with contextlib.suppress(Internal):
+            document = orjson.loads(services.state.sealer.unseal(sealed_as, sealed))
+            # Earlier versions sealed bodies for the id of their request alone, which may be that of another secret.
+            if sealed_as == name.sealed_as or _is_document(document):
+                return cast("dict[str, Any]", document)
+            break
+    raise NotFound(
+        "The bodies of this request cannot be opened: they were sealed with an earlier key "
+        "of secrets. Bodies are not sealed again when the key is exchanged.",
+        param="requestId",
+    )
+
+
+def _is_document(document: Any) -> bool:
+    return isinstance(document, dict) and {"version", "request", "response"} <= document.keys()
 
 
 def _fields(view: type[View], body: dict[str, Any]) -> dict[str, Any]:

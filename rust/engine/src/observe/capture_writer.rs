@@ -29,6 +29,8 @@ const MAX_SPOOLED_BYTES: u64 = 256 * 1024 * 1024;
 const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(60);
+/// With the file's name, the associated data of the sealed content. Control opens it with the same.
+const SEALED_AS: &str = "kept-body:";
 
 /// Returns the folder that the thread writes to.
 pub fn folder(data_dir: &Path) -> PathBuf {
@@ -71,11 +73,13 @@ impl Writer {
 
     fn write(&mut self, one: &CapturedExchange) -> io::Result<()> {
         let subject = &one.subject;
-        let sealed = self.sealer.seal(&subject.request_id, document(one).to_string().as_bytes());
+        let key = subject.key_id.as_deref().unwrap_or("-");
+        let file = format!("{:013}_{}_{key}.body", subject.ts_ms, subject.request_id);
+        // Callers choose ids of requests. The prefix keeps bodies apart from other secrets with the same id.
+        let sealed = self.sealer.seal(&format!("{SEALED_AS}{file}"), document(one).to_string().as_bytes());
         let sealed = sealed.map_err(io::Error::other)?;
         self.take_room(sealed.len() as u64)?;
-        let key = subject.key_id.as_deref().unwrap_or("-");
-        let path = self.folder.join(format!("{:013}_{}_{key}.body", subject.ts_ms, subject.request_id));
+        let path = self.folder.join(file);
         let new = path.with_extension("new");
         let written = OpenOptions::new()
             .create_new(true)
@@ -298,11 +302,13 @@ mod tests {
         let mut writer = Writer { folder: folder.clone(), sealer, queue, looked: None, room_bytes: 0, logged: None };
         writer.write(&one).expect("written");
         let sealed = fs::read(folder.join("0000000000005_req_1_k.body")).expect("the file");
-        let opened = writer.sealer.open("req_1", &sealed).expect("sealed for it");
+        let opened = writer.sealer.open("kept-body:0000000000005_req_1_k.body", &sealed).expect("sealed for it");
         let read: Value = serde_json::from_slice(&opened).expect("JSON");
         assert_eq!((read["request"]["body"].clone(), read["response"]["status"].clone()), (json!("{}"), json!(0)));
         assert_eq!(read["request"]["headers"], json!({"x-gateway-session-id": "[REDACTED:email]"}));
-        assert!(writer.sealer.open("req_2", &sealed).is_err());
+        for other in ["req_1", "kept-body:req_1", "kept-body:0000000000005_req_1_-.body"] {
+            assert!(writer.sealer.open(other, &sealed).is_err(), "{other}");
+        }
         writer.room_bytes = 1;
         assert_eq!(writer.write(&one).expect_err("full").kind(), io::ErrorKind::StorageFull);
         writer.room_bytes = u64::MAX;
