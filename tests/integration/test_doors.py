@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,11 @@ import pyotp
 import pytest
 
 from tests.integration.test_powers import PASSWORD, add_user, bearer, make_token, sign_in
+from tests.support.acp_command import install_agent
 from tests.support.agents import SCOPE, make_agent, register, token_of
 from tests.support.oauth_server import OAuthServer
+from tests.support.oidc import CLIENT_ID, OidcProvider
+from tests.support.oidc import CLIENT_SECRET as OIDC_SECRET
 from tests.support.polling import eventually
 from tests.support.process import children_of, free_port
 from tests.support.processes import Gateway, expect, start_gateway
@@ -44,6 +48,9 @@ class House:
     tool: ToolClient | None = None
     owner: dict[str, str] = field(default_factory=dict)
     upload_id: str = ""
+    acp_url: str = ""
+    login_cookie: str = ""
+    login_state: str = ""
     values: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
     """Each kind of value: one of it, and the doors that it is for."""
 
@@ -75,6 +82,8 @@ def issuer_is_up(admin_url: str) -> bool:
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     port, admin_port, public = free_port(), free_port(), free_port()
+    commands = tmp_path_factory.mktemp("commands")
+    install_agent(commands, "qwen")
     settings = {
         "ISSUER__ENABLED": "true",
         "ISSUER__PORT": str(port),
@@ -85,18 +94,26 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         "FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8",
         "REQUIRE_API_KEY": "true",
         "INITIAL_PASSWORD": PASSWORD,
+        "SERVICE_OIDC_CLIENT_ID": CLIENT_ID,
+        "SERVICE_OIDC_CLIENT_SECRET": OIDC_SECRET,
+        "FAIRLEAD_ACP_TOOLS": "qwen",
+        "FAIRLEAD_ACP_ALLOW_ROOT": "true",
+        "PATH": f"{commands}:{os.environ['PATH']}",
     }
     urls = (f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin_port}")
     with (
         OAuthServer() as provider,
+        OidcProvider() as oidc,
         Upstream() as upstream,
-        start_gateway(tmp_path_factory.mktemp("doors"), **settings) as gateway,
+        start_gateway(
+            tmp_path_factory.mktemp("doors"), **settings, SERVICE_OIDC_ISSUER=oidc.issuer
+        ) as gateway,
     ):
         eventually(lambda: issuer_is_up(urls[1]), "the issuer answers", within_s=30)
         found = House(gateway, *urls, provider)
         model = gateway.add_lane(upstream).model
         found.agent = str(make_agent(gateway, model)["path"])
-        for make in (people, keys, tools, issued, files, providers, inner):
+        for make in (people, keys, tools, issued, files, providers, sign_on, inner):
             make(found)
         yield found
 
@@ -234,15 +251,29 @@ def providers(house: House) -> None:
     house.put("provider's device sign-in", device["state"], "provider's device sign-in")
 
 
+def sign_on(house: House) -> None:
+    """The state of a sign-in at the identity provider: a cookie of the browser, and what the provider sends back."""
+    begun = house.ask("GET", "/api/auth/oidc/login")
+    (house.login_state,) = parse_qs(urlsplit(begun.headers["location"]).query)["state"]
+    house.login_cookie = begun.cookies["oidc_errand"]
+    house.put("cookie of a single sign-on", house.login_cookie, "single sign-on's cookie")
+    house.put("state of a single sign-on", house.login_state, "single sign-on's state")
+
+
 def inner(house: House) -> None:
     """What the gateway's own processes show each other."""
-    for pid in children_of(house.gateway.popen.pid):
-        for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            name, _, text = variable.partition(b"=")
-            if name.startswith(b"FAIRLEAD_") and b'"link_token"' in text:
-                house.put("token of the planes", json.loads(text)["link_token"], "control")
-                return
-    raise AssertionError("no process has a link token")
+    documents = {
+        name: json.loads(text)
+        for pid in children_of(house.gateway.popen.pid)
+        for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        for name, _, text in (variable.partition(b"="),)
+        if name.startswith(b"FAIRLEAD_") and text.startswith(b"{")
+    }
+    (link_token,) = {each["link_token"] for each in documents.values() if "link_token" in each}
+    house.put("token of the planes", link_token, "control")
+    (control,) = (each for each in documents.values() if each.get("acp_url"))
+    house.acp_url = control["acp_url"]
+    house.put("token of coding tools", control["acp_token"], "coding tools")
 
 
 # ------------------------------------------------------------------------------------ the doors
@@ -343,6 +374,28 @@ def of_control(house: House, value: str) -> list[httpx.Response]:
     return [inside]
 
 
+def of_coding_tools(house: House, value: str) -> list[httpx.Response]:
+    """The process of coding tools, for who is on the machine. An unknown tool is a question that it answered."""
+    url = f"{house.acp_url}/chat/completions"
+    body = {"model": "none", "messages": [{"role": "user", "content": "hi"}]}
+    answer = httpx.post(url, json=body, headers=bearer(value), trust_env=False, timeout=20)
+    is_answered = answer.status_code == 404
+    return [httpx.Response(200 if is_answered else answer.status_code, request=answer.request)]
+
+
+def of_sign_on(house: House, cookie: str, state: str) -> list[httpx.Response]:
+    """The address to which the identity provider sends a browser back. The code is never one of the provider's."""
+    answer = house.ask(
+        "GET",
+        "/api/auth/oidc/callback",
+        params={"code": "x", "state": state},
+        headers={"Cookie": f"oidc_errand={cookie}"},
+    )
+    assert answer.status_code == 302, answer.text
+    is_refused = "oidc_error=state_invalid" in answer.headers["location"]
+    return [httpx.Response(401 if is_refused else 200, request=answer.request)]
+
+
 def by_key(house: House, method: str, path: str, **more: Any) -> list[httpx.Response]:
     return [house.ask(method, path, headers=bearer(house.values["key"][0]), **more)]
 
@@ -396,6 +449,9 @@ DOORS: dict[str, Door] = {
     "introspection": introspected,
     "client secret": of_issuer,
     "control": of_control,
+    "coding tools": of_coding_tools,
+    "single sign-on's cookie": lambda house, value: of_sign_on(house, value, house.login_state),
+    "single sign-on's state": lambda house, value: of_sign_on(house, house.login_cookie, value),
     "upload session": lambda house, value: [
         house.ask(
             "POST",

@@ -360,6 +360,35 @@ def test_control_says_nothing_without_tls_token_and_certificate(site: Site) -> N
         assert answer.status_code == 403, answer.text
 
 
+def test_the_node_token_and_other_credentials_open_their_own_doors_only(site: Site) -> None:
+    """At a node's public port the token is no credential, and at the port of controls nothing else is."""
+    relay = site.relays[0]
+    tried = [
+        ("/v1/models", {"authorization": f"Bearer {TOKEN}"}),
+        ("/v1/models", {"x-api-key": TOKEN}),
+        ("/v1beta/models", {"x-goog-api-key": TOKEN}),
+        ("/api/keys", {"authorization": f"Bearer {TOKEN}"}),
+        ("/api/keys", {"x-gateway-cli-token": TOKEN}),
+        ("/api/keys", {"cookie": f"auth_token={TOKEN}"}),
+        ("/api/keys", {"x-fairlead-link": TOKEN}),
+    ]
+    client = relay.client()
+    for path, headers in tried:
+        assert client.get(path, headers=headers).status_code in {401, 403}, headers
+    assert client.get("/v1beta/models", params={"key": TOKEN}).status_code in {401, 403}
+    managing = relay.create_key(scopes=["manage"])
+    others = (relay.cli_token, managing["key"], managing["id"], KEY, TOKEN.upper())
+    context = ssl.create_default_context(cafile=str(site.authority.certificate))
+    issued = site.authority.issue("doors", "DNS:relay")
+    context.load_cert_chain(issued.certificate, issued.key)
+    with httpx.Client(base_url=site.control_url, verify=context, trust_env=False) as nodes:
+        for value in others:
+            answer = nodes.get("/api/keys", headers={"x-fairlead-link": value})
+            assert answer.status_code == 403, answer.text
+        known = nodes.get("/api/keys", headers={"x-fairlead-link": TOKEN})
+        assert "from the relay only" not in known.text
+
+
 def test_internal_headers_from_outside_are_stripped(site: Site) -> None:
     for gateway in site.relays:
         answer = httpx.get(
