@@ -32,7 +32,8 @@ MESSAGE = {
 @pytest.fixture
 def client(gateway: Gateway) -> Iterator[anthropic.Anthropic]:
     """With a key of its own: lists have nothing but this test's files."""
-    with anthropic_client(gateway, gateway.create_key(name="files")["key"]) as made:
+    key = gateway.create_key(name="files", allowedProviderObjects=["file_of_the_provider"])
+    with anthropic_client(gateway, key["key"]) as made:
         yield made
 
 
@@ -183,7 +184,7 @@ def test_messages_name_files_for_a_provider_of_another_dialect(
     sent = upstream.last.json()["messages"][0]["content"]
     assert sent[0]["image_url"]["url"].endswith(base64.b64encode(PNG).decode())
     # A file of another key is not read.
-    with pytest.raises(anthropic.BadRequestError, match="source"):
+    with pytest.raises(anthropic.PermissionDeniedError, match="source"):
         stranger.messages.create(**asked)
 
 

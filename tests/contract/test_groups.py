@@ -306,6 +306,7 @@ async def test_a_member_makes_keys_within_the_groups_bounds(control: Control) ->
     assert (made_key.status_code, key["groupId"], key["madeBy"]) == (201, team["id"], ann)
     for field, value in (
         ("scopes", ["manage"]),
+        ("allowedProviderObjects", ["vs_1"]),
         ("disabledGuardrails", ["pii-masker"]),
         ("noLog", True),
         ("unpricedModels", "allow"),
@@ -333,6 +334,39 @@ async def test_a_member_makes_keys_within_the_groups_bounds(control: Control) ->
     assert [(each["name"], each["role"]) for each in mine["groups"]] == [("team", "admin")]
     moved = await control.client.get(f"/api/me/groups/{other['id']}/keys", headers=as_admin)
     assert moved.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"allowedProviderObjects": ["vs_1"]},
+        {"disabledGuardrails": ["pii-masker"]},
+        {"noLog": True},
+        {"unpricedModels": "allow"},
+    ],
+)
+async def test_a_key_with_what_an_operator_gave_stays_the_operators(
+    control: Control, given: dict[str, Any]
+) -> None:
+    """A new text would give it to the group's admin."""
+    team = await made(control, "team")
+    key = await key_in(control, team["id"], **given)
+    plain = await key_in(control, team["id"], unpricedModels="refuse")
+    admin = await person(control, "adam")
+    body = {"userId": admin, "role": "admin"}
+    await control.client.post(f"/api/groups/{team['id']}/members", json=body)
+    headers = control.as_principal("session", admin)
+    path = f"/api/me/groups/{team['id']}/keys"
+    (name,) = given
+    for answer in (
+        await control.client.post(f"{path}/{key['id']}/regenerate", headers=headers),
+        await control.client.patch(f"{path}/{key['id']}", json={"name": "x"}, headers=headers),
+    ):
+        assert (answer.status_code, name in answer.text) == (403, True), answer.text
+    renewed = await control.client.post(f"{path}/{plain['id']}/regenerate", headers=headers)
+    assert renewed.status_code == 200
+    revoked = await control.client.delete(f"{path}/{key['id']}", headers=headers)
+    assert revoked.status_code == 200
 
 
 @pytest.mark.parametrize("scope", ["read:usage", "read:bodies", "pricing:write", "lease:exclusive"])

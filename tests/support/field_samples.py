@@ -116,6 +116,7 @@ KEYS: Final = RecordSamples(
             {"allowedConnections": [CONNECTION_ID]},
             others={"connectionAccessMode": "restricted"},
         ),
+        "allowedProviderObjects": Sample({"allowedProviderObjects": ["vs_1"]}),
         "allowAutoCombos": Sample({"allowAutoCombos": False}),
         "catalogScope": Sample({"catalogScope": "combos"}),
         "forcedModel": Sample({"forcedModel": "lab/m"}),

@@ -197,6 +197,12 @@ _PACE: Final = (
 _RIGHTS: Final = (
     Field("allowedEndpoints", "Kinds of call", "choices", "No selection: all.", options=ENDPOINTS),
     Field(
+        "allowedProviderObjects",
+        "Objects in the account at the provider",
+        "lines",
+        "Ids of vector stores, containers, prompts or files. One in a line; * stands for any.",
+    ),
+    Field(
         "scopes",
         "Parts of the management API",
         "choices",

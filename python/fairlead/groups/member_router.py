@@ -8,6 +8,7 @@ fields of a key that would widen the gateway's permissions. A group of which the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import uuid4
@@ -54,9 +55,18 @@ OWN_SCOPES: Final = frozenset(str(each["scope"]) for each in _core.key_scopes() 
 OPERATORS_FIELDS: Final = frozenset(
     {
         *("scopes", "disabled_guardrails", "no_log", "unpriced_models", "is_banned"),
-        *("throttle_delay_ms", "group_id", "capture_bodies"),
+        *("throttle_delay_ms", "group_id", "capture_bodies", "allowed_provider_objects"),
     }
 )
+
+
+# What operators give to a key beyond its group's rules. Its new text would give that to somebody else.
+OPENING: Final[dict[str, Callable[[KeyFields], bool]]] = {
+    "allowed_provider_objects": lambda key: bool(key.allowed_provider_objects),
+    "disabled_guardrails": lambda key: bool(key.disabled_guardrails),
+    "no_log": lambda key: key.no_log,
+    "unpriced_models": lambda key: key.unpriced_models == "allow",
+}
 
 
 class MyGroup(Wire):
@@ -315,6 +325,13 @@ def _changeable_key(con: Connection, caller: Caller, group_id: str, key_id: str)
         raise Forbidden(
             f"This key has the scope {scope}, which an operator gave it: it is changed by operators alone. "
             "You can revoke it and make another."
+        )
+    given = next((name for name, opens in OPENING.items() if opens(key.fields)), None)
+    if given is not None:
+        name = KeyFields.model_fields[given].alias or given
+        raise Forbidden(
+            f"An operator set {name} of this key: it is changed by operators alone. You can revoke it and make "
+            "another."
         )
     return key
 

@@ -146,6 +146,7 @@ mod tests {
             is_banned: false,
             expires_at_ms: None,
             access: Access::default(),
+            allowed_provider_objects: Vec::new(),
             allowed_endpoints: Vec::new(),
             allow_auto_combos: true,
             catalog_scope: CatalogScope::All,

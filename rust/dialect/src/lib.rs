@@ -11,6 +11,7 @@
 //! - `rejection`: why a provider rejected a request
 //! - [`fit`] and `foreign`: edits to a body for a model's limits, and for other vendors' signatures
 //! - `provider_members`: size limits of members that only a provider reads
+//! - [`account_objects`]: ids of objects in the provider's account
 //!
 //! For a caller and a provider of different dialects:
 //!
@@ -36,6 +37,8 @@
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
 mod accepted;
+// Called by module path: `account_objects::first`.
+pub mod account_objects;
 mod answer_context;
 mod answer_text;
 mod anthropic;

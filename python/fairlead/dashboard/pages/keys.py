@@ -248,6 +248,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "blockedModels": [],
     "allowedCombos": [],
     "allowedConnections": [],
+    "allowedProviderObjects": [],
     "allowedEndpoints": [],
     "scopes": [],
     "disabledGuardrails": [],

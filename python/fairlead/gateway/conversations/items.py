@@ -45,6 +45,19 @@ def stored_item(item: dict[str, Any], param: str) -> dict[str, Any]:
     return shown
 
 
+def refuse_container(item: dict[str, Any], param: str) -> None:
+    """Refuses an item of a caller that names a container in the account at the provider. The relay checks such ids in
+    requests, but not in stored items, which have the containers of the caller's own calls.
+    """
+    environment = item.get("environment")
+    for at, holder in ((param, item), (f"{param}.environment", environment)):
+        if isinstance(holder, dict) and holder.get("container_id") is not None:
+            raise InvalidRequest(
+                f"{at} names a container in the account at the provider: send such an item in `input` of a request.",
+                param=f"{at}.container_id",
+            )
+
+
 def request_item(item: dict[str, Any]) -> dict[str, Any]:
     """A stored item as the input of a request."""
     sent = as_input(item)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 from starlette.responses import Response
 
-from fairlead.gateway.conversations.items import stored_item
+from fairlead.gateway.conversations.items import refuse_container, stored_item
 from fairlead.gateway.conversations.table import (
     Conversation,
     append_items,
@@ -175,6 +175,8 @@ async def remove(
 
 
 def _stored(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for at, item in enumerate(items):
+        refuse_container(item, f"items[{at}]")
     return [stored_item(item, f"items[{at}]") for at, item in enumerate(items)]
 
 

@@ -1,8 +1,10 @@
-"""`POST /internal/files/fill`: puts the files that a request names into it, so that every provider can read them.
+"""`POST /internal/files/fill`: puts the files, cached contents and items of stored responses that a request names into
+it, so that every provider can read them.
 
 The relay calls it (docs/explanation/contracts.md).
 
-A file that is not the caller's is left as the request names it: it may be one of the provider's own.
+A file that is not the caller's is left unchanged. The relay then refuses the request, unless the key may name
+objects in the account at the provider.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from fairlead.gateway.files.anthropic_view import media_type
 from fairlead.gateway.files.contents import Contents, contents_of
 from fairlead.gateway.files.references import Reference, references
 from fairlead.gateway.files.table import StoredFile, find_files
+from fairlead.gateway.responses.item_references import fill_items
 from fairlead.moment import now_ms
 from fairlead.store.services import Services
 from fairlead.text.json_values import VALUES_MAX, has_too_many_values
@@ -64,6 +67,8 @@ class Fill:
     async def _filled(self, query: FillQuery) -> bytes | None:
         owner = query.owner.removeprefix("key:")
         is_expanded = query.dialect == "gemini" and await self._expanded(query.body, owner)
+        if query.dialect == "responses":
+            is_expanded = await fill_items(self._services, query.body, query.owner)
         filled = await self._with_files(query, owner)
         if filled is None and is_expanded:
             filled = await asyncio.to_thread(orjson.dumps, query.body)

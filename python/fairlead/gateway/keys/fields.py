@@ -92,6 +92,7 @@ def _distinct_percents(percents: list[int]) -> list[int]:
 _NO_CONTROLS = Spelled(r"[^\x00-\x1f\x7f]+", "must be without control characters")
 ComboName = Annotated[Text, Field(min_length=1, max_length=200), _NO_CONTROLS]
 ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300), _NO_CONTROLS]
+ObjectPattern = Annotated[Text, Field(min_length=1, max_length=300), _NO_CONTROLS]
 ConnectionId = Annotated[Text, AfterValidator(_canonical_uuid)]
 GroupId = Annotated[Text, AfterValidator(_canonical_uuid)]
 Tag = Annotated[
@@ -190,6 +191,13 @@ class KeyFields(Wire):
     allowed_combos: list[ComboName] = Field([], max_length=500)
     connection_access_mode: Literal["all", "restricted"] = "all"
     allowed_connections: list[ConnectionId] = Field([], max_length=100)
+    allowed_provider_objects: list[ObjectPattern] = Field(
+        [],
+        max_length=200,
+        description="Ids of objects in the account at the provider that its requests may name: vector stores, "
+        "containers, stored prompts, files and others. `*` stands for any text. Empty: only what the key itself "
+        "stored here.",
+    )
     allow_auto_combos: StrictBool = True
     catalog_scope: Literal["all", "combos", "models"] = "all"
     forced_model: ModelOrCombo | None = None

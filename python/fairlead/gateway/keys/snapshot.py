@@ -29,6 +29,7 @@ _FIELDS = (
     "allow_auto_combos",
     "connection_access_mode",
     "allowed_connections",
+    "allowed_provider_objects",
     "forced_model",
     "disable_non_public_models",
     "throttle_delay_ms",

@@ -5,8 +5,8 @@
 use super::body::{read, write};
 use super::streamed_text::StreamedText;
 use super::text::judge_text;
-use super::walk::end_of_string;
 use super::{Action, Actions, Findings};
+use crate::json::end_of_string;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 

@@ -6,6 +6,7 @@
 //! such a body later.
 
 use super::names::{holds, holds_base64, is_base64_kind, is_tool_response, Holds};
+use crate::json::{end_of_string, end_of_value};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -209,30 +210,6 @@ fn end_of_unread(body: &[u8], at: usize, open: &mut [Open]) -> Option<usize> {
     Some(end_of_value(body, at))
 }
 
-/// The offset after the object or list at this offset.
-fn end_of_value(body: &[u8], mut at: usize) -> usize {
-    let mut depth = 0_usize;
-    while let Some(byte) = body.get(at) {
-        match byte {
-            b'"' => {
-                let Some(end) = end_of_string(body, at) else { return body.len() };
-                at = end;
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    at
-}
-
 /// The state of an object or list that begins, and the name of the member that it is the value of.
 fn inside(body: &[u8], open: &mut [Open], is_object: bool) -> (Open, Option<Range<usize>>) {
     let depth = open.len();
@@ -266,17 +243,4 @@ pub(super) fn name_at<'b>(body: &'b [u8], place: &Range<usize>) -> Cow<'b, str> 
     }
     let quoted = &body[place.start - 1..=place.end];
     serde_json::from_slice::<String>(quoted).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Owned)
-}
-
-/// The offset after the closing quote.
-pub(super) fn end_of_string(body: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 1;
-    loop {
-        let step = memchr::memchr2(b'"', b'\\', body.get(at..)?)?;
-        at += step;
-        if body[at] == b'"' {
-            return Some(at + 1);
-        }
-        at += 2;
-    }
 }

@@ -10,8 +10,9 @@
 //! trailing commas, byte order mark or raw control characters in strings. Nothing recurses, so no input can exhaust the
 //! stack.
 //!
-//! `scanner` reads the bytes; `keys` detects duplicate keys.
+//! `scanner` reads the bytes; `keys` detects duplicate keys; `ends` finds where strings and values end.
 
+mod ends;
 mod keys;
 mod scanner;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+pub use ends::{end_of_string, end_of_value};
 use keys::Keys;
 use scanner::{ScanFault, Scanner};
 use smallvec::SmallVec;

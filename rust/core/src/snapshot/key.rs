@@ -1,7 +1,7 @@
 //! Gateway keys and management tokens: who may call, and the settings of their calls.
 
 use super::settings::UnpricedModels;
-use crate::access::Access;
+use crate::access::{matches_pattern, Access};
 use crate::chaos::Chaos;
 use crate::group::Group;
 use crate::ip_filter::AddressSet;
@@ -27,6 +27,9 @@ pub struct Key {
     pub expires_at_ms: Option<u64>,
     #[serde(flatten)]
     pub access: Access,
+    /// Ids of objects in the provider's account that requests may name. `*` stands for any text.
+    #[serde(default)]
+    pub allowed_provider_objects: Vec<String>,
     #[serde(default)]
     pub allowed_endpoints: Vec<String>,
     #[serde(default = "yes")]
@@ -122,6 +125,11 @@ impl Key {
     /// Returns whether the key or one of its groups blocks any model.
     pub fn has_blocks(&self) -> bool {
         self.levels().any(|access| !access.blocked_models.is_empty())
+    }
+
+    /// Returns whether requests may name this object of the provider's account.
+    pub fn admits_object(&self, id: &str) -> bool {
+        self.allowed_provider_objects.iter().any(|pattern| matches_pattern(pattern, id))
     }
 
     pub fn may_manage(&self) -> bool {

@@ -22,9 +22,10 @@
 //! - [`searches`], [`videos`] and [`video_form`]: paid work that control performs
 //! - [`shadow`]: calls for comparison only; [`simulate`]: a decision without a call
 //!
-//! [`guardrails`] check requests and responses, [`chaos`] injects faults, and [`usage_command`] answers a key's
+//! [`guardrails`] check requests and responses, [`account_objects`] checks ids of objects at the provider, [`chaos`] injects faults, and [`usage_command`] answers a key's
 //! question about its usage.
 
+pub mod account_objects;
 pub mod admit;
 pub mod attempt;
 pub mod chaos;

@@ -1,6 +1,7 @@
 //! A passthrough call, which changes only the model, from its body to its record. It uses the same admission and
 //! failover as a conversation. Its response is one JSON object, an event stream, or bytes.
 
+use crate::call::account_objects;
 use crate::call::attempt;
 use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint};
@@ -234,6 +235,9 @@ pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
             Err(fault) => return call.refuse(&fault),
         }
     } else {
+        if let Err(fault) = account_objects::admit(&call.settlement.admission, &body) {
+            return call.refuse(&fault);
+        }
         body
     };
     let form = endpoints::embedding(call.settlement.admission.route);

@@ -2,6 +2,7 @@
 //! operator's instructions and budgets are applied.
 
 use crate::active_config::Live;
+use crate::call::account_objects::{self as objects, Stage};
 use crate::call::choose::admit_model;
 use crate::call::endpoints;
 use crate::call::guardrails;
@@ -13,10 +14,10 @@ use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_context::{add_system_prompt, rewrite_thinking};
 use fairlead_core::routes::Answer;
-use fairlead_core::{Error, ThinkingBudget};
+use fairlead_core::{Dialect, Error, ThinkingBudget};
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::{translate, Place};
+use fairlead_dialect::{account_objects, translate, Place};
 use std::sync::Arc;
 
 /// A conversation as sent by its caller and as sent to providers.
@@ -96,15 +97,30 @@ pub enum Recall {
     CallerLeft,
 }
 
-/// Returns the body with earlier turns and referenced files; `None` if it has neither.
+/// Returns the body with earlier turns and referenced files; `None` if it has neither. Refuses a body that names objects
+/// in the provider's account which the caller may not use.
 async fn whole(
     shared: &Shared,
     admission: &Admission,
     body: &Bytes,
     request: &ChatRequest,
 ) -> Result<Option<Bytes>, Error> {
+    let sent = objects::searched(admission, body);
+    let may_name = account_objects::may_have(sent);
+    if may_name {
+        objects::admit_at(admission, sent, Stage::Sent)?;
+    }
     let recalled = responses::recall(shared, admission, body, request).await?;
-    let filled = own_files::fill(shared, admission, recalled.as_ref().unwrap_or(body)).await?;
+    let whole = recalled.as_ref().unwrap_or(body);
+    let stage = if admission.dialect == Dialect::OpenaiResponses { Stage::Recalled } else { Stage::Complete };
+    let is_harmless = !may_name
+        && recalled.as_ref().is_none_or(|whole| !account_objects::may_have(objects::searched(admission, whole)));
+    // Other objects in the sent body were judged above; stored turns have those of the caller's own calls.
+    if is_harmless || !account_objects::has_stored(objects::searched(admission, whole)) {
+        return Ok(recalled);
+    }
+    let filled = own_files::fill(shared, admission, whole).await?;
+    objects::admit_at(admission, objects::searched(admission, filled.as_ref().unwrap_or(whole)), stage)?;
     Ok(filled.or(recalled))
 }
 

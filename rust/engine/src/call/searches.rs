@@ -5,6 +5,7 @@
 //! separate task that continues until control's response head arrives, and the request is always settled. The number of
 //! requests in flight, control's deadline and the shutdown of the gateway, which waits for the task, limit it.
 
+use crate::call::account_objects;
 use crate::call::chaos;
 use crate::call::guardrails;
 use crate::call::head;
@@ -104,6 +105,7 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
 fn admit(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<Option<Choice>, Error> {
     forward::check_body(body)?;
     guardrails::admit_paid(shared, settlement, body)?;
+    account_objects::admit(&settlement.admission, body)?;
     if settlement.admission.route.answer == Answer::Video {
         return videos::admit_video(shared, settlement, body).map(Some);
     }

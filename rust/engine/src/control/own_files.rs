@@ -1,8 +1,8 @@
-//! Requests that refer to files or cached contents stored by the gateway. Control inserts the contents into the body,
-//! so that every provider can read it.
+//! Requests that refer to files, cached contents or items stored by the gateway. Control inserts the contents into the
+//! body, so that every provider can read it.
 //!
-//! Most bodies refer to none, which a text search detects. An unknown id may be the provider's own and is left
-//! unchanged.
+//! Control leaves an unknown id unchanged. The caller of [`fill`] refuses it, unless the key may use such objects of the
+//! provider's account.
 
 use crate::control::responses::{ask, owner};
 use crate::gate::request::Admission;
@@ -11,7 +11,6 @@ use bytes::Bytes;
 use fairlead_core::{Dialect, Error, ErrorKind};
 use fairlead_dialect::Pieces;
 use http::StatusCode;
-use memchr::memmem;
 use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -33,7 +32,8 @@ struct Refusal<'a> {
 
 /// Returns the body with the contents of its files; `None` if it refers to none of this caller's files.
 pub async fn fill(shared: &Shared, admission: &Admission, body: &Bytes) -> Result<Option<Bytes>, Error> {
-    if admission.principal.key().is_none() || !may_name(admission.dialect, body) {
+    // Files belong to keys, and responses to any caller.
+    if admission.principal.key().is_none() && admission.dialect != Dialect::OpenaiResponses {
         return Ok(None);
     }
     let head = json!({"owner": owner(admission), "dialect": name_of(admission.dialect)}).to_string();
@@ -62,15 +62,6 @@ fn name_of(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Whether the body may refer to a stored file.
-fn may_name(dialect: Dialect, body: &[u8]) -> bool {
-    let has = |text: &str| memmem::find(body, text.as_bytes()).is_some();
-    match dialect {
-        Dialect::Gemini => has("files/file") || has("cachedContents/"),
-        _ => has("\"file_id\""),
-    }
-}
-
 fn refusal(body: &[u8]) -> Option<Error> {
     let refusal: Refusal<'_> = serde_json::from_slice(body).ok()?;
     let kind = ErrorKind::ALL.iter().find(|kind| kind.code() == refusal.kind)?;
@@ -90,15 +81,6 @@ fn late() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_bodies_that_may_name_a_file_are_sent_to_control() {
-        assert!(may_name(Dialect::Anthropic, br#"{"source":{"type":"file","file_id":"file-1"}}"#));
-        assert!(!may_name(Dialect::Anthropic, br#"{"content":"no file"}"#));
-        assert!(may_name(Dialect::Gemini, br#"{"fileUri":"http://host/v1beta/files/file-1"}"#));
-        assert!(may_name(Dialect::Gemini, br#"{"cachedContent":"cachedContents/1"}"#));
-        assert!(!may_name(Dialect::Gemini, br#"{"fileUri":"https://elsewhere/picture"}"#));
-    }
 
     #[test]
     fn a_refusal_of_control_is_passed_on() {

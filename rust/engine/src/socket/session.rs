@@ -5,6 +5,7 @@
 //! response and every two seconds. The conversation ends with an error event and the code 1008 if the caller's
 //! credential, address or permissions would no longer be admitted, or if its key has no capacity for another response.
 
+use crate::call::account_objects;
 use crate::call::choose::admit_aliases;
 use crate::call::guardrails::EventGuard;
 use crate::clock;
@@ -218,10 +219,14 @@ impl<'a> Session<'a> {
     async fn pass_on(&mut self, text: String) -> Result<(), SessionEnd> {
         self.caller.waiting_bytes.fetch_sub(text.len(), Ordering::AcqRel);
         self.settlement.bytes_request += text.len() as u64;
-        match self.guard.admit(self.settlement, text) {
+        let allowed = self.guard.admit(self.settlement, text).and_then(|text| {
+            account_objects::admit_event(&self.settlement.admission, text.as_bytes())?;
+            Ok(text)
+        });
+        match allowed {
             Ok(text) => self.provider.send_text(text).await.map_err(|error| self.broken(error)),
             Err(fault) => {
-                // The caller receives an error for a blocked event, which is not sent. The conversation continues.
+                // The caller receives an error for a refused event, which is not sent. The conversation continues.
                 self.caller.send_error(&fault);
                 Ok(())
             }
