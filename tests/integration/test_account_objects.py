@@ -22,7 +22,7 @@ PATHS: Final = {
     "responses": ("openai-responses", "/v1/responses"),
     "anthropic": ("anthropic", "/v1/messages"),
     "gemini": ("gemini", "/v1beta/models/{model}:generateContent"),
-    "images": ("openai", "/v1/images/edits"),
+    "images": ("openai", "/v1/images/generations"),
     "speech": ("openai", "/v1/audio/speech"),
     "ocr": ("openai", "/v1/ocr"),
     "count": ("anthropic", "/v1/messages/count_tokens"),
@@ -130,7 +130,7 @@ NAMED: Final[list[tuple[str, dict[str, Any], str]]] = [
         google(tools=[{"retrieval": {"vertexAiSearch": {"datastore": "projects/x"}}}]),
         "projects/x",
     ),
-    ("images", {"prompt": "a cat", "images": [{"file_id": "file-x"}]}, "file-x"),
+    ("images", {"prompt": "a cat", "image": {"file_id": "file-x"}}, "file-x"),
     ("speech", {"input": "hi", "voice": {"id": "voice_x"}}, "voice_x"),
     ("ocr", {"document": {"type": "file", "file_id": "file-x"}}, "file-x"),
 ]
@@ -297,10 +297,11 @@ def test_a_background_response_is_no_way_round(
 def test_an_interaction_is_no_way_round(gateway: Gateway, lane_of: Callable[[str], Lane]) -> None:
     lane = lane_of("responses")
     content = {"type": "image", "uri": "gs://bucket/x.png", "mime_type": "image/png"}
-    refused = gateway.caller.post(
+    answer = gateway.caller.post(
         "/v1beta/interactions", json={"model": lane.model, "input": [content]}
     )
-    assert (refused.status_code, "gs://bucket/x.png" in refused.text) == (403, True), refused.text
+    (error,) = expect(answer, 200)["errors"]
+    assert (error["code"], "gs://bucket/x.png" in error["message"]) == ("forbidden", True)
     assert lane.upstream.requests == []
 
 

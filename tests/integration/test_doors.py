@@ -49,6 +49,7 @@ class House:
     owner: dict[str, str] = field(default_factory=dict)
     upload_id: str = ""
     acp_url: str = ""
+    login_issuer: str = ""
     login_cookie: str = ""
     login_state: str = ""
     values: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
@@ -110,7 +111,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         ) as gateway,
     ):
         eventually(lambda: issuer_is_up(urls[1]), "the issuer answers", within_s=30)
-        found = House(gateway, *urls, provider)
+        found = House(gateway, *urls, provider, login_issuer=oidc.issuer)
         model = gateway.add_lane(upstream).model
         found.agent = str(make_agent(gateway, model)["path"])
         for make in (people, keys, tools, issued, files, providers, sign_on, inner):
@@ -388,7 +389,7 @@ def of_sign_on(house: House, cookie: str, state: str) -> list[httpx.Response]:
     answer = house.ask(
         "GET",
         "/api/auth/oidc/callback",
-        params={"code": "x", "state": state},
+        params={"code": "x", "state": state, "iss": house.login_issuer},
         headers={"Cookie": f"oidc_errand={cookie}"},
     )
     assert answer.status_code == 302, answer.text

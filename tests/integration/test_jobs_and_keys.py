@@ -115,12 +115,15 @@ def test_a_job_counts_when_it_is_accepted(
 ) -> None:
     gate = Gate()
     lane.upstream.script([gate, *reply({"error": {"message": "late"}}, 400)])
-    caller = caller_of(gateway, gateway.create_key(rateLimits=[{"limit": 2, **HOUR}]))
-    answers = [JOBS[kind](caller, lane, site) for _ in range(3)]
+    # The calls of a scraping job to a model count, too, and the first job may make one meanwhile.
+    limit = 1 if kind in ("extraction", "agent") else 2
+    caller = caller_of(gateway, gateway.create_key(rateLimits=[{"limit": limit, **HOUR}]))
+    answers = [JOBS[kind](caller, lane, site) for _ in range(limit + 1)]
     gate.open()
-    assert [answer.is_success for answer in answers] == [True, True, False], answers[0].text
-    assert answers[2].status_code == 429, answers[2].text
-    assert answers[2].headers["retry-after"]
+    accepted = [answer.is_success for answer in answers]
+    assert accepted == [*(True for _ in range(limit)), False], answers[0].text
+    assert answers[-1].status_code == 429, answers[-1].text
+    assert answers[-1].headers["retry-after"]
 
 
 @pytest.mark.one_node(reason="another node's worker may hear later of what a key has used")
