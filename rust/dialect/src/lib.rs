@@ -44,6 +44,8 @@ mod answer_text;
 mod anthropic;
 mod arguments;
 mod call_ids;
+#[cfg(test)]
+mod call_samples;
 mod caller_tools;
 #[cfg(test)]
 mod carried_tests;
