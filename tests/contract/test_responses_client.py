@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import openai
@@ -147,6 +148,69 @@ def test_a_tool_that_openai_runs_is_left_out(
     )
     assert answer.headers["x-gateway-left-out"] == "web_search"
     assert answer.parse().output_text
+
+
+PATCH = '*** Begin Patch\n+"a\\b" é\n*** End Patch'
+APPLY_PATCH: Any = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Edits files.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: /(.|\\n)+/"},
+}
+
+
+def ordered(name: str, arguments: dict[str, Any]) -> str:
+    """A prompt by which the stand-in calls a tool."""
+    return f"please <call>{json.dumps({'name': name, 'arguments': arguments})}</call>"
+
+
+@pytest.mark.parametrize("dialect", ("openai", "anthropic", "gemini"))
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+def test_a_custom_tool_is_called_with_its_text(
+    client: openai.OpenAI, standin: dict[str, str], dialect: str, streamed: bool
+) -> None:
+    asked: Any = {"model": f"{standin[dialect]}/standin", "tools": [APPLY_PATCH], "store": False}
+    question: Any = [{"role": "user", "content": ordered("apply_patch", {"input": PATCH})}]
+    if streamed:
+        with client.responses.stream(input=question, **asked) as pieces:
+            events = list(pieces)
+            answer: Any = pieces.get_final_response()
+        text = [e.delta for e in events if e.type == "response.custom_tool_call_input.delta"]
+        assert "".join(text) == PATCH
+    else:
+        answer = client.responses.create(input=question, **asked)
+    call = answer.output[-1]
+    assert (call.type, call.name, call.input) == ("custom_tool_call", "apply_patch", PATCH)
+    result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "Done."}
+    history = [*question, call.model_dump(exclude_none=True), result]
+    again = client.responses.create(input=history, **asked)
+    assert (again.status, again.output_text != "") == ("completed", True)
+
+
+@pytest.mark.parametrize("dialect", ("openai", "anthropic", "gemini"))
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+def test_the_function_of_a_namespace_is_called_by_its_own_name(
+    client: openai.OpenAI, standin: dict[str, str], dialect: str, streamed: bool
+) -> None:
+    function = {"type": "function", "name": "spawn", "parameters": {"type": "object"}}
+    group: Any = {"type": "namespace", "name": "agents", "description": "A", "tools": [function]}
+    shell: Any = {"type": "shell", "environment": {"type": "local"}}
+    asked: Any = {"model": f"{standin[dialect]}/standin", "tools": [group, shell], "store": False}
+    for order, kind in (
+        (ordered("agents__spawn", {"a": 1}), "function_call"),
+        (ordered("shell", {"commands": ["ls"]}), "shell_call"),
+    ):
+        if streamed:
+            with client.responses.stream(input=order, **asked) as pieces:
+                answer: Any = pieces.get_final_response()
+        else:
+            answer = client.responses.create(input=order, **asked)
+        call = answer.output[-1]
+        assert call.type == kind
+        if kind == "function_call":
+            assert (call.namespace, call.name, call.arguments) == ("agents", "spawn", '{"a":1}')
+        else:
+            assert call.action.commands == ["ls"]
 
 
 @pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))

@@ -124,13 +124,17 @@ def test_json_may_be_written_in_many_ways(gateway: Gateway, lane: Lane, kind: st
         assert client.response().status == 200
 
 
-def test_a_coded_body_is_refused(gateway: Gateway, lane: Lane) -> None:
-    """H13: request bodies are taken uncoded only."""
+@pytest.mark.parametrize("coding", ("gzip", "zstd"))
+def test_a_coded_body_is_refused(gateway: Gateway, lane: Lane, coding: str) -> None:
+    """H13: request bodies are taken uncoded only, and the answer says how to send them."""
     with RawClient(gateway.port) as client:
         client.request(
-            "POST", CHAT, [gateway.auth, ("Content-Encoding", "gzip")], b"\x1f\x8b" + b"x" * 100
+            "POST", CHAT, [gateway.auth, ("Content-Encoding", coding)], b"\x1f\x8b" + b"x" * 100
         )
-        assert error_of(client.response()) == (415, "unsupported_media_type")
+        answer = client.response()
+        assert error_of(answer) == (415, "unsupported_media_type")
+        assert answer.header("accept-encoding") == "identity"
+        assert b"enable_request_compression" in answer.body
 
 
 # --------------------------------------------------------------- H12: HTTP/2, without a length

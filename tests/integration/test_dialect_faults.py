@@ -211,6 +211,94 @@ def test_what_is_no_stream_is_a_failure(
             assert shape["error"]["status"] == "INTERNAL"
 
 
+TOLD: dict[str, dict[str, Any]] = {
+    "openai": {
+        "id": "c",
+        "object": "chat.completion",
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "one two"},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+    },
+    "openai-responses": {
+        "id": "resp_1",
+        "object": "response",
+        "model": "m",
+        "status": "completed",
+        "output": [
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "one two", "annotations": []}],
+            }
+        ],
+        "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5},
+    },
+    "anthropic": {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": "one two"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 3, "output_tokens": 2},
+    },
+    "gemini": {
+        "candidates": [
+            {"content": {"role": "model", "parts": [{"text": "one two"}]}, "finishReason": "STOP"}
+        ],
+        "modelVersion": "m",
+        "responseId": "r",
+        "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2},
+    },
+}
+"""A complete answer of each dialect."""
+
+
+@pytest.mark.parametrize("caller", ASKS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_complete_answer_to_a_stream_is_streamed(
+    gateway: Gateway, upstream: Upstream, dialect: str, caller: str
+) -> None:
+    """Some servers ignore `stream: true`."""
+    answer = ask(gateway, upstream, dialect, caller, reply(TOLD[dialect]))
+    assert answer.status_code == 200, answer.content
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert b"one two" in answer.content
+    assert count(answer.content, WHOLE[caller]) == 1, answer.content
+    assert count(answer.content, FAILED[caller]) == 0, answer.content
+
+
+@pytest.mark.parametrize("caller", ASKS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_stream_to_a_complete_request_is_collected(
+    gateway: Gateway, upstream: Upstream, dialect: str, caller: str
+) -> None:
+    """Some servers stream whatever was requested. A stream without its end is a failure."""
+    node = gateway.add_node(f"unasked-{secrets.token_hex(4)}", upstream.url, dialect=dialect)
+    gateway.add_connection(node["id"], f"sk-unasked-{secrets.token_hex(8)}")
+    path, question = ASKS[caller](f"{node['prefix']}/m")
+    question.pop("stream", None)
+    path = path.replace(":streamGenerateContent?alt=sse", ":generateContent")
+    said, end = UPSTREAMS[dialect]()
+    if dialect == "openai-responses":
+        end = sse({"type": "response.completed", "response": TOLD[dialect]}, named=True)
+    upstream.script([SSE_HEAD, *map(chunk, said), *map(chunk, end), b"0\r\n\r\n"])
+    answer = gateway.caller.post(path, json=question)
+    assert answer.status_code == 200, answer.content
+    assert answer.headers["content-type"] == "application/json"
+    assert "one two" in json.dumps(answer.json())
+    upstream.script([SSE_HEAD, *map(chunk, said), b"0\r\n\r\n"])
+    answer = gateway.caller.post(path, json=question)
+    assert answer.status_code == 502, answer.content
+
+
 def _chat(message: str) -> bytes:
     choice = f'{{"index":0,"message":{message},"finish_reason":"stop"}}'
     return f'{{"id":"c","model":"m","choices":[{choice}]}}'.encode()

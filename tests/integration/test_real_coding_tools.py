@@ -183,6 +183,50 @@ def test_a_tool_is_run_without_being_configured(
     assert place.read_text().strip() == "edited"
 
 
+CODEX_BY_ADDRESS = """
+model = "{model}"
+model_provider = "gateway"
+
+[model_providers.gateway]
+name = "gateway"
+base_url = "{url}/v1"
+env_key = "FAIRLEAD_SETUP_API_KEY"
+wire_api = "responses"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", ("openai", "anthropic", "gemini"))
+def test_codex_works_by_its_address_alone(dialect: str, person: Person, standin_url: str) -> None:
+    """With its namespaces, its custom tools and its web search, at providers that have none of them."""
+    task = next(task for task in CONFIGURED if task.tool == "codex")
+    command = need(task.command)
+    model = f"{standin_prefix(person.gateway, standin_url, dialect)}/standin"
+    (person.home / ".codex").mkdir()
+    config = CODEX_BY_ADDRESS.format(model=model, url=person.gateway.url)
+    (person.home / ".codex/config.toml").write_text(config)
+    place = person.work / "made.txt"
+    options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+    ended = person.run([command, "exec", *options, order(task, place)])
+    assert place.exists(), ended.stdout[-2000:] + ended.stderr[-2000:]
+    assert place.read_text().strip() == "edited"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", ("openai", "anthropic"))
+def test_gemini_cli_works_with_models_of_other_dialects(
+    dialect: str, person: Person, standin_url: str
+) -> None:
+    task = next(task for task in RUN if task.tool == "gemini")
+    need(task.command)
+    model = f"{standin_prefix(person.gateway, standin_url, dialect)}/standin"
+    place = person.work / "made.txt"
+    arguments = task.arguments(order(task, place), person)
+    ended = person.fairlead("run", task.tool, "--model", model, "--", *arguments)
+    assert place.exists(), ended.stdout[-2000:] + ended.stderr[-2000:]
+    assert place.read_text().strip() == "edited"
+
+
 @pytest.mark.slow
 def test_aider_edits_a_file(person: Person, standin_url: str) -> None:
     command = need("aider")

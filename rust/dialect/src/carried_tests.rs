@@ -77,7 +77,7 @@ fn members_of_earlier_answers_are_no_reason_to_refuse() {
 #[test]
 fn tools_that_another_provider_runs_are_left_out_and_named() {
     let function = json!({"type": "function", "name": "f", "parameters": {"type": "object"}});
-    for kind in ["web_search", "web_search_preview", "image_generation", "tool_search", "local_shell"] {
+    for kind in ["web_search", "web_search_preview", "image_generation", "tool_search"] {
         let body = responses(&json!({"tools": [function, {"type": kind}], "tool_choice": "auto"}));
         for provider in [MESSAGES, CHAT, Dialect::Gemini] {
             let pair = Pair { caller: Dialect::OpenaiResponses, provider };

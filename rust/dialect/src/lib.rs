@@ -18,6 +18,8 @@
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
 //! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
+//! - `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions; `result_parts`: pictures
+//!   inside the text of a tool's result
 //! - `signature`, `portable_id` and `call_ids`: reasoning signatures, and ids of tool calls
 //! - `arguments`: arguments of tool calls in an answer
 //! - `answer_context`: parts of an answer that depend on its request
@@ -25,6 +27,7 @@
 //! For answers of any kind:
 //!
 //! - [`replay`]: answers served from the cache; `answer_text`: the text of a stream
+//! - `stream_of_whole` and `whole_of_stream`: answers that are streamed against the request, or are not
 //! - `ending`, `substance` and `diagnostics`: finish reasons, empty answers, and the error that ends a stream
 //! - `lenient`: JSON that strict parsers reject
 //! - [`embeddings`] and [`count`]: calls other than chat
@@ -45,7 +48,12 @@ mod anthropic;
 mod arguments;
 mod call_ids;
 #[cfg(test)]
+mod call_samples;
+mod caller_tools;
+#[cfg(test)]
 mod carried_tests;
+#[cfg(test)]
+mod conversion_tests;
 mod count;
 mod diagnostics;
 mod ending;
@@ -73,6 +81,7 @@ mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
 mod responses;
+mod result_parts;
 mod shapes;
 mod signature;
 mod sse;
@@ -81,11 +90,16 @@ mod step;
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
+mod stream_of_whole;
 mod substance;
 mod text;
+mod text_argument;
 mod tool_names;
+#[cfg(test)]
+mod tools_tests;
 // Called by module path: `translate::read`, `translate::request`, `translate::answer`.
 pub mod translate;
+mod whole_of_stream;
 
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;
@@ -95,9 +109,11 @@ pub use fit::{Destination, Fit};
 pub use place::Place;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
+pub use stream_of_whole::stream_of_whole;
 pub use substance::answer_text;
 pub use tool_names::ToolNames;
 pub use translate::SentRequest;
+pub use whole_of_stream::whole_of_stream;
 
 /// Consecutive byte slices that together form one message or a part of one.
 pub type Pieces = smallvec::SmallVec<[bytes::Bytes; 4]>;

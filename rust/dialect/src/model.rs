@@ -11,6 +11,7 @@ use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::caller_tools::CallerTool;
 use crate::text::Text;
 
 /// A request. Numbers that no rule reads are stored as text.
@@ -22,6 +23,10 @@ pub(crate) struct Request<'a> {
     pub(crate) system: Vec<Part<'a>>,
     pub(crate) turns: Vec<Turn<'a>>,
     pub(crate) tools: Vec<Tool<'a>>,
+    /// The only tools that the model may call.
+    pub(crate) allowed_tools: Option<Vec<Text<'a>>>,
+    /// Those of the tools that have another name or form in the caller's dialect.
+    pub(crate) caller_tools: Vec<CallerTool>,
     /// The names of tools that only the caller's own provider runs.
     pub(crate) hosted_tools: Vec<String>,
     pub(crate) choice: Option<Choice<'a>>,

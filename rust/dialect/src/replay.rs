@@ -10,9 +10,11 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::answer_context::AnswerContext;
 use crate::model::{Answer, Content, Event, Part, Stop};
 use crate::sse::{data_of, Framer, Limits, Part as Framed, Verdict};
 use crate::text::Text;
+use crate::tool_names::ToolNames;
 use crate::{anthropic, gemini, openai, responses};
 
 pub use crate::gemini::replay::{events_of, list_of};
@@ -159,7 +161,8 @@ pub fn as_stream(form: Dialect, body: &[u8], asks_usage: bool, created_s: u64) -
             return None;
         }
         let answer = openai::whole::read(body).ok()?;
-        let mut encoder = openai::stream_out::Encoder::new(raw["created"].as_u64().unwrap_or(created_s), asks_usage);
+        let created_s = raw["created"].as_u64().unwrap_or(created_s);
+        let mut encoder = openai::stream_out::Encoder::new(created_s, asks_usage, ToolNames::default());
         say(&answer, |event| encoder.write(event, &mut out))?;
         encoder.finish(answer.stop, Some(answer.usage), &mut out);
     } else if form == Dialect::OpenaiResponses {
@@ -240,7 +243,7 @@ pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> 
         logprobs: None,
     };
     let written = match form {
-        Dialect::Openai => openai::whole::write(&answer, created_s),
+        Dialect::Openai => openai::whole::write(&answer, &AnswerContext { created_s, ..AnswerContext::default() }),
         Dialect::Gemini => gemini::whole::write(&answer).ok()?,
         _ => anthropic::whole::write(&answer).ok()?,
     };

@@ -114,7 +114,8 @@ impl Follow {
             }
             caller if caller == pair.provider => PassMode::Pass,
             Dialect::Openai => {
-                PassMode::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, context.asks_usage)))
+                let encoder = openai::stream_out::Encoder::new(created_s, context.asks_usage, context.tool_names);
+                PassMode::Say(Encoder::Chat(encoder))
             }
             Dialect::OpenaiResponses => {
                 PassMode::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(context))))

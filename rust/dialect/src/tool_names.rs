@@ -1,23 +1,19 @@
-//! Renames tools whose names the provider does not accept, and restores the caller's names in the answer.
+//! Renames tools whose names the provider does not accept, and restores the caller's names in the answer. Tools that
+//! have another form in the caller's dialect are stored here as well; the writer of the answer restores their form.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use fairlead_core::{Letters, NameRule};
 
+use crate::caller_tools::CallerTool;
 use crate::model::{Answer, Choice, Content, Event, Request};
 use crate::portable_id::fitted;
 use crate::text::Text;
 
-/// The renamed tools, each with the caller's name.
+/// The tools that were sent under other names or in another form, each with the caller's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolNames(Option<Arc<Vec<Renamed>>>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Renamed {
-    sent: String,
-    own: String,
-}
+pub struct ToolNames(Option<Arc<Vec<CallerTool>>>);
 
 /// The names that most servers of OpenAI's dialects accept.
 pub(crate) const OPENAI: NameRule = NameRule { most: 64, letters: Letters::Word };
@@ -27,7 +23,12 @@ pub(crate) const GEMINI: NameRule = NameRule { most: 64, letters: Letters::Ident
 impl ToolNames {
     /// Renames the tools of a request that violate the rule.
     pub(crate) fn fit(request: &mut Request<'_>, rule: NameRule) -> Self {
-        let mut renamed = Vec::new();
+        let mut renamed = std::mem::take(&mut request.caller_tools);
+        for tool in &mut renamed {
+            if let Cow::Owned(sent) = fitted(&tool.sent, rule) {
+                tool.sent = sent;
+            }
+        }
         for tool in &mut request.tools {
             change(&mut tool.name, rule, &mut renamed);
         }
@@ -57,9 +58,19 @@ impl ToolNames {
 
     /// Returns the caller's name of a renamed tool.
     pub(crate) fn own(&self, sent: &Text<'_>) -> Option<Text<'static>> {
-        let renamed = self.0.as_ref()?;
+        let tool = self.find(sent).filter(|tool| tool.is_renamed_only())?;
+        Some(tool.own.clone().into())
+    }
+
+    /// Returns a tool that has another form in the caller's dialect.
+    pub(crate) fn caller_tool(&self, sent: &Text<'_>) -> Option<&CallerTool> {
+        self.find(sent).filter(|tool| !tool.is_renamed_only())
+    }
+
+    fn find(&self, sent: &Text<'_>) -> Option<&CallerTool> {
+        let tools = self.0.as_ref()?;
         let sent = sent.decode();
-        renamed.iter().find(|one| one.sent == *sent).map(|one| one.own.clone().into())
+        tools.iter().find(|tool| tool.sent == *sent)
     }
 
     /// Restores the caller's names in a complete answer.
@@ -90,11 +101,11 @@ pub(crate) fn name_as_caller(event: &mut Event<'_>, id: &str, names: &ToolNames)
     }
 }
 
-fn change(name: &mut Text<'_>, rule: NameRule, renamed: &mut Vec<Renamed>) {
+fn change(name: &mut Text<'_>, rule: NameRule, renamed: &mut Vec<CallerTool>) {
     let own = name.decode();
     let Cow::Owned(sent) = fitted(&own, rule) else { return };
     if !renamed.iter().any(|one| one.sent == sent) {
-        renamed.push(Renamed { sent: sent.clone(), own: own.into_owned() });
+        renamed.push(CallerTool::renamed(sent.clone(), own.into_owned()));
     }
     *name = sent.into();
 }

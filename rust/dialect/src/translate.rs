@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use crate::accepted::limit_cache_marks;
 use crate::answer_context::AnswerContext;
 use crate::arguments::{self, ArgumentsShape};
+use crate::caller_tools::offer_allowed;
 use crate::fit::Destination;
 use crate::fit::{self, Fit};
 use crate::left_out::LeftOut;
-use crate::model::{unsupported, wrong, Answer, Choice, Request, Role, Turn};
+use crate::model::{wrong, Answer, Choice, Member, Request, Role, Turn};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
@@ -20,7 +21,7 @@ use crate::openai::usage::service_of;
 use crate::place::Place;
 use crate::tool_names::{self, ToolNames};
 
-use crate::{anthropic, ending, gemini, lenient, openai, responses, substance, Pieces};
+use crate::{anthropic, ending, gemini, lenient, openai, responses, result_parts, substance, Pieces};
 
 /// The dialects of the caller and the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +133,7 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
     }
     let cap = to.fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
+    result_parts::find(&mut neutral);
     let mut left_out = LeftOut::new(to.fit.drops);
     fit::adapt(&mut neutral, body, cap.as_deref());
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
@@ -172,6 +174,7 @@ fn make_acceptable(
         let rule = "ends with a message of the assistant, which this model does not continue; end with one of the user";
         return Err(wrong(if request.form == Dialect::Gemini { "contents" } else { "messages" }, rule));
     }
+    offer_allowed(request);
     leave_out_hosted_tools(request, left_out)?;
     if let Some(most) = facts.cache_marks.filter(|_| provider != Dialect::Gemini) {
         limit_cache_marks(request, most, left_out);
@@ -179,7 +182,8 @@ fn make_acceptable(
     Ok(())
 }
 
-/// Drops tools that another provider runs. A tool choice is dropped if no tool is left.
+/// Drops tools that another provider runs. A choice that forces one of them, or any tool if none is left, changes the
+/// answer.
 fn leave_out_hosted_tools(request: &mut Request<'_>, left_out: &mut LeftOut) -> Result<(), Error> {
     if request.hosted_tools.is_empty() {
         return Ok(());
@@ -187,10 +191,16 @@ fn leave_out_hosted_tools(request: &mut Request<'_>, left_out: &mut LeftOut) -> 
     for name in &request.hosted_tools {
         left_out.hint(name);
     }
+    let is_forced = match &request.choice {
+        Some(Choice::One(name)) => !request.tools.iter().any(|tool| tool.name.decode() == name.decode()),
+        Some(Choice::Any) => request.tools.is_empty(),
+        _ => false,
+    };
+    if is_forced {
+        left_out.refuse(request.name_of(Member::ToolChoice))?;
+        request.choice = None;
+    }
     if request.tools.is_empty() {
-        if matches!(request.choice, Some(Choice::Any | Choice::One(_))) {
-            return Err(unsupported("tool_choice"));
-        }
         request.choice = None;
         request.parallel = None;
     }
@@ -260,7 +270,7 @@ fn write_answer(form: Dialect, answer: &mut Answer<'_>, context: &AnswerContext)
     };
     arguments::fit(answer, shape)?;
     match form {
-        Dialect::Openai => Ok(openai::whole::write(answer, context.created_s)),
+        Dialect::Openai => Ok(openai::whole::write(answer, context)),
         Dialect::OpenaiResponses => Ok(responses::whole::write(answer, context)),
         Dialect::Anthropic => anthropic::whole::write(answer),
         Dialect::Gemini => gemini::whole::write(answer),

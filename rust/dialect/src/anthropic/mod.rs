@@ -1,6 +1,6 @@
 //! Anthropic's messages dialect, complete and streamed.
 //!
-//! - `request_in` and `request_out` read and write requests; `schema` closes JSON schemas.
+//! - `request_in` and `request_out` read and write requests; `tools_in` reads tools, `schema` closes JSON schemas.
 //! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
 //! - `usage` reads token counts.
 
@@ -9,5 +9,6 @@ pub(crate) mod request_out;
 mod schema;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
+mod tools_in;
 pub(crate) mod usage;
 pub(crate) mod whole;

@@ -6,9 +6,11 @@ use fairlead_core::{Dialect, Error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::tools_in;
+use crate::caller_tools::type_of;
 use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part,
-    Request, Role, Source, Tool, Turn,
+    Request, Role, Source, Turn,
 };
 use crate::openai::members::{count, number};
 use crate::portable_id;
@@ -52,6 +54,9 @@ struct BlockIn<'a> {
     /// The caller of a tool. In these blocks it is always the model.
     #[serde(default, rename = "caller")]
     _caller: Option<serde::de::IgnoredAny>,
+    /// The tool that a search found.
+    #[serde(borrow, default)]
+    tool_name: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -68,27 +73,6 @@ struct SourceIn<'a> {
     _file_id: Option<serde::de::IgnoredAny>,
     #[serde(default, rename = "content")]
     _content: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ToolIn<'a> {
-    /// Already checked.
-    #[serde(default, rename = "type")]
-    _type: Option<serde::de::IgnoredAny>,
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    description: Option<Text<'a>>,
-    #[serde(borrow)]
-    input_schema: &'a RawValue,
-    #[serde(default)]
-    strict: Option<bool>,
-    #[serde(borrow, default)]
-    cache_control: Option<&'a RawValue>,
-    /// How the arguments are split into chunks; a hint.
-    #[serde(default, rename = "eager_input_streaming")]
-    _eager: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +96,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
             "messages" => messages(value, &mut request)?,
             "system" => blocks(value, "system", &mut request.system)?,
             "stream" => request.stream = owned(value, "stream")?,
-            "tools" => tools(value, &mut request)?,
+            "tools" => tools_in::read(value, &mut request)?,
             "tool_choice" => choice(value, &mut request)?,
             "max_tokens" => request.max_tokens = Some(count(value, "max_tokens")?),
             "temperature" => request.temperature = Some(number(value, "temperature")?),
@@ -228,35 +212,6 @@ fn choice<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Erro
     Ok(())
 }
 
-/// Server tools of Anthropic, whose names have a date suffix. An answer is useful without them.
-const HOSTED: &[&str] = &["web_search", "web_fetch", "code_execution", "tool_search_tool"];
-
-fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct TypeIn<'a> {
-        #[serde(default)]
-        r#type: Option<Cow<'a, str>>,
-    }
-    let list: Vec<&RawValue> = typed(value, "tools")?;
-    for (at, raw) in list.into_iter().enumerate() {
-        let path = format!("tools[{at}]");
-        // A server tool has other members, so the error is about its type.
-        let kind: TypeIn<'_> = typed(raw, &path)?;
-        let is_hosted = |name: &&&str| kind.r#type.as_ref().is_some_and(|kind| kind.starts_with(**name));
-        if let Some(name) = HOSTED.iter().find(is_hosted) {
-            request.hosted_tools.push((*name).to_owned());
-            continue;
-        }
-        if kind.r#type.is_some_and(|kind| kind != "custom") {
-            return Err(unsupported(&format!("{path}.type")));
-        }
-        let ToolIn { name, description, input_schema, strict, cache_control, .. } = typed(raw, &path)?;
-        let cache = cache_control.map(RawValue::get);
-        request.tools.push(Tool { name, description, schema: Some(input_schema.get().into()), strict, cache });
-    }
-    Ok(())
-}
-
 fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
     let list: Vec<&'a RawValue> = typed(value, "messages")?;
     request.turns.reserve(list.len());
@@ -266,6 +221,10 @@ fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
         match Text::of(message.content) {
             Some(text) => parts.push(Part::text(text)),
             None => blocks(message.content, &format!("messages[{at}].content"), &mut parts)?,
+        }
+        // Nothing is left of a turn with only blocks of server tools.
+        if parts.is_empty() && message.content.get() != "[]" {
+            continue;
         }
         match &*message.role {
             "user" => request.turns.push(Turn { role: Role::User, parts }),
@@ -277,7 +236,12 @@ fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
     Ok(())
 }
 
-/// Reads the content of a message or of a tool result.
+/// Returns whether a block with unknown members belongs to a tool that Anthropic runs.
+fn is_hosted(raw: &RawValue) -> bool {
+    type_of(raw, "").is_ok_and(|kind| tools_in::is_hosted_block(&kind))
+}
+
+/// Reads the content of a message or of a tool result. Blocks of tools that Anthropic runs are left out.
 fn blocks<'a>(value: &'a RawValue, path: &str, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
     if let Some(text) = Text::of(value) {
         parts.push(Part::new(path, Content::Text(text)));
@@ -286,7 +250,14 @@ fn blocks<'a>(value: &'a RawValue, path: &str, parts: &mut Vec<Part<'a>>) -> Res
     let list: Vec<&'a RawValue> = typed(value, path)?;
     for (at, raw) in list.into_iter().enumerate() {
         let path = format!("{path}[{at}]");
-        let mut block: BlockIn<'a> = typed(raw, &path)?;
+        let mut block: BlockIn<'a> = match typed(raw, &path) {
+            Ok(block) => block,
+            Err(_) if is_hosted(raw) => continue,
+            Err(error) => return Err(error),
+        };
+        if tools_in::is_hosted_block(&block.r#type) {
+            continue;
+        }
         let cache = block.cache_control.take().map(RawValue::get);
         let content = content(block, &path)?;
         parts.push(Part { path, content, cache });
@@ -310,6 +281,8 @@ fn content<'a>(block: BlockIn<'a>, path: &str) -> Result<Content<'a>, Error> {
             Content::Thinking { text: given(block.thinking, path, "thinking")?, signature }
         }
         "redacted_thinking" => Content::Redacted(given(block.data, path, "data")?),
+        // All tools are offered from the start, so the name says enough.
+        "tool_reference" => Content::Text(given(block.tool_name, path, "tool_name")?),
         "tool_use" => {
             let arguments = Cow::Borrowed(block.input.map_or("{}", RawValue::get));
             let (id, name) = (given(block.id, path, "id")?, given(block.name, path, "name")?);

@@ -31,6 +31,15 @@ pub(super) struct PartIn<'a> {
     /// The resolution for media; a hint.
     #[serde(default, rename = "mediaResolution", alias = "media_resolution")]
     _media_resolution: Option<serde::de::IgnoredAny>,
+    // Parts of tools that Google runs. No other provider accepts them.
+    #[serde(default, rename = "executableCode", alias = "executable_code")]
+    executable_code: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "codeExecutionResult", alias = "code_execution_result")]
+    code_result: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "toolCall", alias = "tool_call")]
+    tool_call: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "toolResponse", alias = "tool_response")]
+    tool_response: Option<serde::de::IgnoredAny>,
 }
 
 /// A part of an answer. Unknown members are ignored.
@@ -206,7 +215,12 @@ fn content<'a>(part: PartIn<'a>, path: &dyn Fn() -> String, ids: &mut CallIds) -
             _ => Err(unsupported(&format!("{}.fileData.mimeType", path()))),
         };
     }
+    let is_hosted = part.executable_code.is_some()
+        || part.code_result.is_some()
+        || part.tool_call.is_some()
+        || part.tool_response.is_some();
     match part.text {
+        None if is_hosted => Ok(None),
         Some(text) if part.thought == Some(true) => Ok(Some(Content::Thinking { text, signature: None })),
         // A part that holds only a signature.
         Some(text) if text.is_empty() => Ok(None),

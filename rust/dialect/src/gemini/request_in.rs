@@ -114,6 +114,12 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
         url_context: Option<serde::de::IgnoredAny>,
         #[serde(default, rename = "codeExecution", alias = "code_execution")]
         code_execution: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "googleMaps", alias = "google_maps")]
+        maps: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "fileSearch", alias = "file_search")]
+        file_search: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "enterpriseWebSearch", alias = "enterprise_web_search")]
+        enterprise: Option<serde::de::IgnoredAny>,
     }
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -142,6 +148,9 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
             ("googleSearchRetrieval", tool.retrieval.is_some()),
             ("urlContext", tool.url_context.is_some()),
             ("codeExecution", tool.code_execution.is_some()),
+            ("googleMaps", tool.maps.is_some()),
+            ("fileSearch", tool.file_search.is_some()),
+            ("enterpriseWebSearch", tool.enterprise.is_some()),
         ] {
             if is_set {
                 request.hosted_tools.push(name.to_owned());
@@ -176,15 +185,19 @@ fn tool_config<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) -
         allowed: Vec<Text<'a>>,
     }
     let config: ConfigIn<'a> = typed(value, name)?;
-    let Some(CallingIn { mode, mut allowed }) = config.calling else { return Ok(()) };
+    let Some(CallingIn { mode, allowed }) = config.calling else { return Ok(()) };
     let path = format!("{name}.functionCallingConfig");
-    request.choice = match (mode.as_deref(), allowed.pop(), allowed.is_empty()) {
-        (None | Some("MODE_UNSPECIFIED"), None, _) => None,
-        (Some("AUTO"), None, _) => Some(Choice::Auto),
-        (Some("NONE"), ..) => Some(Choice::Never),
-        (Some("ANY"), None, _) => Some(Choice::Any),
-        (Some("ANY"), Some(one), true) => Some(Choice::One(one)),
-        (Some("AUTO" | "ANY" | "MODE_UNSPECIFIED") | None, Some(_), _) => {
+    request.choice = match (mode.as_deref(), allowed.as_slice()) {
+        (None | Some("MODE_UNSPECIFIED"), []) => None,
+        (Some("AUTO"), []) => Some(Choice::Auto),
+        (Some("NONE"), _) => Some(Choice::Never),
+        (Some("ANY"), []) => Some(Choice::Any),
+        (Some("ANY"), [one]) => Some(Choice::One(one.clone())),
+        (Some("ANY"), _) => {
+            request.allowed_tools = Some(allowed);
+            Some(Choice::Any)
+        }
+        (Some("AUTO" | "MODE_UNSPECIFIED") | None, [_, ..]) => {
             return Err(unsupported(&format!("{path}.allowedFunctionNames")))
         }
         _ => return Err(unsupported(&format!("{path}.mode"))),

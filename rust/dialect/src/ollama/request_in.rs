@@ -19,8 +19,8 @@ use crate::model::{
 };
 use crate::openai::members::number;
 use crate::openai::request::broken;
-use crate::openai::request_in::tools;
 use crate::openai::request_out;
+use crate::openai::tools_in;
 use crate::text::Text;
 
 /// Options for the machine that runs the model, and sampling options that no other dialect has. The provider decides
@@ -145,7 +145,7 @@ impl<'a> Body<'a> {
                 let list: Vec<&'a RawValue> = typed(value, name)?;
                 list.into_iter().enumerate().try_for_each(|(at, raw)| self.message(at, raw))?;
             }
-            "tools" => self.request.tools = tools(value)?,
+            "tools" => tools_in::read(value, &mut self.request)?,
             _ => return Ok(false),
         }
         Ok(true)

@@ -40,6 +40,7 @@ pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 mod strict;
 mod thought_in;
+pub(crate) mod tools_in;
 mod unfinished;
 pub(crate) mod usage;
 pub(crate) mod whole;

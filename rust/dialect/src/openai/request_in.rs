@@ -7,10 +7,10 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::model::{
-    is_neutral, shape, typed, unsupported, wrong, Call, Choice, Content, Format, Part, Request, Role, Tool, Turn,
-};
-use crate::openai::members::{arguments, count, effort, number, read_shared, tool_choice, SchemaIn};
+use super::tools_in;
+use crate::caller_tools::text_arguments;
+use crate::model::{is_neutral, shape, typed, unsupported, wrong, Call, Content, Format, Part, Request, Role, Turn};
+use crate::openai::members::{arguments, count, effort, number, read_shared, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
 use crate::openai::thought_in::{reasoning_details, thinking_blocks};
 use crate::text::Text;
@@ -61,8 +61,19 @@ struct CallIn<'a> {
     id: Text<'a>,
     #[serde(default)]
     r#type: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    function: Option<FunctionIn<'a>>,
+    #[serde(borrow, default)]
+    custom: Option<CustomCallIn<'a>>,
+}
+
+/// A call to a tool that takes a text.
+#[derive(Deserialize)]
+struct CustomCallIn<'a> {
     #[serde(borrow)]
-    function: FunctionIn<'a>,
+    name: Text<'a>,
+    #[serde(borrow)]
+    input: Text<'a>,
 }
 
 #[derive(Deserialize)]
@@ -71,29 +82,6 @@ struct FunctionIn<'a> {
     name: Text<'a>,
     #[serde(borrow)]
     arguments: Text<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ToolIn<'a> {
-    r#type: Cow<'a, str>,
-    #[serde(borrow, default)]
-    function: Option<ToolFunction<'a>>,
-    #[serde(borrow, default)]
-    cache_control: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ToolFunction<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    description: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    parameters: Option<&'a RawValue>,
-    #[serde(default)]
-    strict: Option<bool>,
 }
 
 /// Reads a body that has been scanned before. Messages are most of a long request, so they are parsed in a single pass.
@@ -240,8 +228,10 @@ fn member<'a>(name: Cow<'a, str>, value: &'a RawValue, request: &mut Request<'a>
     let raw = value.get();
     match &*name {
         name if read_shared(name, value, request)? => {}
-        "tools" => request.tools = tools(value)?,
-        "tool_choice" => request.choice = Some(tool_choice(value, chosen_function)?),
+        "tools" => tools_in::read(value, request)?,
+        "tool_choice" => tools_in::read_choice(value, request)?,
+        // OpenAI itself searches.
+        "web_search_options" => request.hosted_tools.push(name.into_owned()),
         "max_completion_tokens" => request.max_tokens = Some(count(value, "max_completion_tokens")?),
         "max_tokens" => {
             let most = count(value, "max_tokens")?;
@@ -291,47 +281,6 @@ fn response_format(value: &RawValue) -> Result<Option<Format<'_>>, Error> {
         ("json_schema", None) => Err(wrong("response_format.json_schema.schema", "is required")),
         _ => Err(unsupported("response_format.type")),
     }
-}
-
-fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
-    #[derive(Deserialize)]
-    struct ChoiceIn<'a> {
-        r#type: Cow<'a, str>,
-        #[serde(borrow, default)]
-        function: Option<Named<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        name: Text<'a>,
-    }
-    let one: ChoiceIn<'_> = typed(value, "tool_choice")?;
-    match (&*one.r#type, one.function) {
-        ("function", Some(function)) => Ok(Choice::One(function.name)),
-        ("function", None) => Err(wrong("tool_choice.function", "is required")),
-        _ => Err(unsupported("tool_choice.type")),
-    }
-}
-
-/// Reads the tools of a request. Ollama's dialect has them in the same format.
-pub(crate) fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
-    let list: Vec<&RawValue> = typed(value, "tools")?;
-    let each = list.into_iter().enumerate().map(|(at, raw)| {
-        let path = format!("tools[{at}]");
-        let tool: ToolIn<'_> = typed(raw, &path)?;
-        if tool.r#type != "function" {
-            return Err(unsupported(&format!("{path}.type")));
-        }
-        let function = tool.function.ok_or_else(|| wrong(&format!("{path}.function"), "is required"))?;
-        Ok(Tool {
-            name: function.name,
-            description: function.description,
-            schema: function.parameters.map(|schema| schema.get().into()),
-            strict: function.strict,
-            cache: tool.cache_control.map(RawValue::get),
-        })
-    });
-    each.collect()
 }
 
 /// The members of a message that have been read so far.
@@ -444,11 +393,16 @@ fn tool_calls<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part<'a>>, Erro
     let each = list.into_iter().enumerate().map(|(at, raw)| {
         let path = format!("{path}[{at}]");
         let call: CallIn<'a> = typed(raw, &path)?;
-        if call.r#type.is_some_and(|kind| kind != "function") {
-            return Err(unsupported(&format!("{path}.type")));
-        }
-        let arguments = arguments(&call.function.arguments, &format!("{path}.function.arguments"))?;
-        Ok(Part::new(path, Content::Call(Call { id: call.id, name: call.function.name, arguments })))
+        let (name, arguments) = match (call.r#type.as_deref(), call.function, call.custom) {
+            (None | Some("function"), Some(function), _) => {
+                (function.name, arguments(&function.arguments, &format!("{path}.function.arguments"))?)
+            }
+            (Some("custom"), _, Some(custom)) => (custom.name, Cow::Owned(text_arguments(&custom.input))),
+            (None | Some("function"), None, _) => return Err(wrong(&format!("{path}.function"), "is required")),
+            (Some("custom"), ..) => return Err(wrong(&format!("{path}.custom"), "is required")),
+            _ => return Err(unsupported(&format!("{path}.type"))),
+        };
+        Ok(Part::new(path, Content::Call(Call { id: call.id, name, arguments })))
     });
     each.collect()
 }

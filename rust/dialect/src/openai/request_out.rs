@@ -198,22 +198,20 @@ fn reasoning_of(turn: &Turn<'_>) -> String {
 }
 
 /// Writes the `tool_calls` member, if there are any calls, with ids that the rule allows.
-pub(super) fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a Call<'a>>, ids: NameRule) {
+fn write_calls<'a>(out: &mut Writer, calls: impl Iterator<Item = &'a Call<'a>>, ids: NameRule) {
     let mut calls = calls.peekable();
     if calls.peek().is_none() {
         return;
     }
     out.key("tool_calls").open(b'[');
-    for call in calls {
-        out.open(b'{')
-            .member("id", &fitted_id(&call.id, ids))
-            .key("type")
-            .raw(r#""function""#)
-            .key("function")
-            .open(b'{');
-        out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}').close(b'}');
-    }
+    calls.for_each(|call| write_call(out, call, ids));
     out.close(b']');
+}
+
+/// Writes one call to a function.
+pub(super) fn write_call(out: &mut Writer, call: &Call<'_>, ids: NameRule) {
+    out.open(b'{').member("id", &fitted_id(&call.id, ids)).key("type").raw(r#""function""#).key("function").open(b'{');
+    out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}').close(b'}');
 }
 
 /// Writes a single text as a string, anything else as a list.

@@ -5,15 +5,19 @@ use fairlead_core::Usage;
 use super::whole::{finish_reason, write_usage};
 use crate::model::{Event, Stop};
 use crate::text::{Text, Writer};
+use crate::text_argument::TextArgument;
+use crate::tool_names::ToolNames;
 
 /// The state of the current call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 enum Call {
     #[default]
     None,
     /// The call has no arguments yet.
     Bare,
     Filled,
+    /// A call to a custom tool, whose text is in the arguments.
+    Custom(TextArgument),
 }
 
 /// Writes the model's events as a chat stream.
@@ -30,11 +34,12 @@ pub(crate) struct Encoder {
     in_thinking: bool,
     /// The log probabilities of the next text: a list or empty.
     logprobs: String,
+    tool_names: ToolNames,
 }
 
 impl Encoder {
-    pub(crate) fn new(created_s: u64, asks_usage: bool) -> Self {
-        Self { created_s, asks_usage, ..Self::default() }
+    pub(crate) fn new(created_s: u64, asks_usage: bool, tool_names: ToolNames) -> Self {
+        Self { created_s, asks_usage, tool_names, ..Self::default() }
     }
 
     pub(crate) fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
@@ -65,12 +70,7 @@ impl Encoder {
                 self.thinking_block(out, r#""type":"redacted_thinking","data":"#, &text);
             }
             Event::Call { id, name } => self.begin_call(out, &id, &name),
-            Event::Arguments(text) => {
-                self.call = Call::Filled;
-                let number = self.calls.saturating_sub(1);
-                let before = format!(r#""tool_calls":[{{"index":{number},"function":{{"arguments":"#);
-                self.delta(out, before.as_bytes(), &text, b"}}]");
-            }
+            Event::Arguments(text) => self.arguments(out, &text),
             Event::BlockEnd => self.end_block(out),
         }
     }
@@ -144,12 +144,43 @@ impl Encoder {
     fn begin_call(&mut self, out: &mut Vec<u8>, id: &Text<'_>, name: &Text<'_>) {
         self.end_block(out);
         let mut writer = Writer::default();
-        writer.open(b'{').key("index").number(self.calls).member("id", id).key("type").raw(r#""function""#);
-        writer.key("function").open(b'{').member("name", name).key("arguments");
+        writer.open(b'{').key("index").number(self.calls).member("id", id).key("type");
+        match self.tool_names.caller_tool(name) {
+            None => {
+                self.call = Call::Bare;
+                writer.raw(r#""function""#).key("function").open(b'{').member("name", name).key("arguments");
+            }
+            Some(tool) => {
+                self.call = Call::Custom(TextArgument::default());
+                writer.raw(r#""custom""#).key("custom").open(b'{').key("name").str(&tool.own).key("input");
+            }
+        }
         let before = [b"\"tool_calls\":[", &*writer.take()].concat();
         self.calls += 1;
-        self.call = Call::Bare;
         self.delta(out, &before, &Text::from(""), b"}}]");
+    }
+
+    /// Writes a piece of a call's arguments.
+    fn arguments(&mut self, out: &mut Vec<u8>, text: &Text<'_>) {
+        if let Call::Custom(input) = &mut self.call {
+            let mut piece = Vec::new();
+            input.push(&text.decode(), &mut piece);
+            return self.custom_text(out, &piece);
+        }
+        self.call = Call::Filled;
+        let number = self.calls.saturating_sub(1);
+        let before = format!(r#""tool_calls":[{{"index":{number},"function":{{"arguments":"#);
+        self.delta(out, before.as_bytes(), text, b"}}]");
+    }
+
+    /// Writes a piece of a custom tool's text, an escaped string without its quotes.
+    fn custom_text(&mut self, out: &mut Vec<u8>, piece: &[u8]) {
+        if let (false, Ok(piece)) = (piece.is_empty(), std::str::from_utf8(piece)) {
+            let number = self.calls.saturating_sub(1);
+            let before = format!(r#""tool_calls":[{{"index":{number},"custom":{{"input":"#);
+            let token = format!("\"{piece}\"");
+            self.delta(out, before.as_bytes(), &Text::Token(&token), b"}}]");
+        }
     }
 
     fn end_block(&mut self, out: &mut Vec<u8>) {
@@ -161,10 +192,18 @@ impl Encoder {
 
     /// Ends a call. A call without arguments gets an empty object, because clients parse the text.
     fn end_call(&mut self, out: &mut Vec<u8>) {
-        if std::mem::take(&mut self.call) == Call::Bare {
-            let number = self.calls.saturating_sub(1);
-            let before = format!(r#""tool_calls":[{{"index":{number},"function":{{"arguments":"#);
-            self.delta(out, before.as_bytes(), &Text::from("{}"), b"}}]");
+        match std::mem::take(&mut self.call) {
+            Call::None | Call::Filled => {}
+            Call::Bare => {
+                let number = self.calls.saturating_sub(1);
+                let before = format!(r#""tool_calls":[{{"index":{number},"function":{{"arguments":"#);
+                self.delta(out, before.as_bytes(), &Text::from("{}"), b"}}]");
+            }
+            Call::Custom(mut input) => {
+                let mut rest = Vec::new();
+                input.finish(&mut rest);
+                self.custom_text(out, &rest);
+            }
         }
     }
 }

@@ -7,17 +7,20 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message::{CallIn, ContentIn, First};
-use super::request_out::write_calls;
+use super::request_out::write_call;
 use super::thought_in::thinking_blocks;
 use fairlead_core::{Letters, NameRule};
 
 /// A caller receives ids unchanged.
 const ANY_IDS: NameRule = NameRule { most: usize::MAX, letters: Letters::Any };
 use super::usage;
+use crate::answer_context::AnswerContext;
 use crate::call_ids::CallIds;
 use crate::ending::{self, Ending};
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
 use crate::text::{if_text, Text, Writer};
+use crate::text_argument::text_of;
+use crate::tool_names::ToolNames;
 
 #[derive(Deserialize)]
 struct CompletionIn<'a> {
@@ -148,11 +151,11 @@ pub(super) fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Writes an answer. `created_s` is its time, because some dialects have none.
-pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
+/// Writes an answer. The context has its time, because some dialects have none.
+pub(crate) fn write(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
     let mut out = Writer::with_capacity(1024);
     out.open(b'{').member("id", &answer.id).key("object").raw(r#""chat.completion""#);
-    out.key("created").number(created_s).member("model", &answer.model).key("choices").open(b'[');
+    out.key("created").number(context.created_s).member("model", &answer.model).key("choices").open(b'[');
     out.open(b'{').key("index").number(0).key("message").open(b'{').key("role").raw(r#""assistant""#);
     joined(&mut out, answer, "content", |content| match content {
         Content::Text(text) => Some(text),
@@ -163,14 +166,7 @@ pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
         _ => None,
     });
     thinking(&mut out, answer);
-    write_calls(
-        &mut out,
-        answer.parts.iter().filter_map(|part| match &part.content {
-            Content::Call(call) => Some(call),
-            _ => None,
-        }),
-        ANY_IDS,
-    );
+    write_answer_calls(&mut out, answer, &context.tool_names);
     out.close(b'}').key("logprobs");
     match answer.logprobs {
         Some(list) => drop(out.open(b'{').key("content").raw(list).key("refusal").raw("null").close(b'}')),
@@ -180,6 +176,29 @@ pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
     out.close(b'}').close(b']').key("usage");
     write_usage(&mut out, &answer.usage);
     out.close(b'}').take()
+}
+
+/// Writes the calls of an answer, those to custom tools with their text.
+fn write_answer_calls(out: &mut Writer, answer: &Answer<'_>, names: &ToolNames) {
+    let calls = answer.parts.iter().filter_map(|part| match &part.content {
+        Content::Call(call) => Some(call),
+        _ => None,
+    });
+    let mut calls = calls.peekable();
+    if calls.peek().is_none() {
+        return;
+    }
+    out.key("tool_calls").open(b'[');
+    for call in calls {
+        match names.caller_tool(&call.name) {
+            None => write_call(out, call, ANY_IDS),
+            Some(tool) => {
+                out.open(b'{').member("id", &call.id).key("type").raw(r#""custom""#).key("custom").open(b'{');
+                out.key("name").str(&tool.own).key("input").inner(&text_of(&call.arguments)).close(b'}').close(b'}');
+            }
+        }
+    }
+    out.close(b']');
 }
 
 /// Joins all texts of one kind into one string, or null if there are none.

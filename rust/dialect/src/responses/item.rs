@@ -43,10 +43,3 @@ pub(super) fn reasoning(id: &str, text: &[u8], encrypted: Option<&str>) -> Vec<u
     }
     out.close(b'}').take()
 }
-
-/// Writes a call. `call_id` and `name` are escaped strings without their quotes.
-pub(super) fn call(id: &str, status: &str, call_id: &[u8], name: &[u8], arguments: &[u8]) -> Vec<u8> {
-    let mut out = Writer::with_capacity(arguments.len() + 128);
-    out.open(b'{').key("id").str(id).key("type").raw(r#""function_call""#).key("status").str(status);
-    out.key("call_id").inner(call_id).key("name").inner(name).key("arguments").inner(arguments).close(b'}').take()
-}

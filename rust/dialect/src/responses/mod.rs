@@ -1,14 +1,18 @@
 //! OpenAI's responses dialect, complete and streamed.
 //!
-//! - `request_in` and `request_out` read and write requests; `item` writes the items of answers.
+//! - `request_in` and `request_out` read and write requests; `tools_in` reads tools, `call_history` calls and results.
+//! - `item` writes the items of answers, `call_item` those of calls.
 //! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
 //! - `usage` reads token counts; `replay` decides which answers are cacheable.
 
+mod call_history;
+mod call_item;
 mod item;
 pub(crate) mod replay;
 pub(crate) mod request_in;
 pub(crate) mod request_out;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
+mod tools_in;
 pub(crate) mod usage;
 pub(crate) mod whole;

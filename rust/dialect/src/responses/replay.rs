@@ -54,7 +54,12 @@ pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     for (at, item) in response["output"].as_array()?.iter().enumerate() {
         out.item(at, item)?;
     }
-    out.event("response.completed", &json!({"response": response}));
+    let name = match response["status"].as_str() {
+        Some("incomplete") => "response.incomplete",
+        Some("failed") => "response.failed",
+        _ => "response.completed",
+    };
+    out.event(name, &json!({"response": response}));
     Some(Bytes::from(out.bytes))
 }
 
@@ -76,6 +81,10 @@ impl Stream {
 
     fn item(&mut self, at: usize, item: &Value) -> Option<()> {
         let is_message = item["type"] == "message";
+        if !is_message && item["type"] != "reasoning" {
+            self.call(at, item);
+            return Some(());
+        }
         let parts = if is_message { "content" } else { "summary" };
         let mut begun = item.clone();
         begun[parts] = json!([]);
@@ -88,6 +97,31 @@ impl Stream {
         }
         self.event("response.output_item.done", &json!({"output_index": at, "item": item}));
         Some(())
+    }
+
+    /// Writes an item that is neither a message nor reasoning. Functions and custom tools have one piece.
+    fn call(&mut self, at: usize, item: &Value) {
+        let (member, name) = match item["type"].as_str() {
+            Some("function_call") => ("arguments", "response.function_call_arguments"),
+            Some("custom_tool_call") => ("input", "response.custom_tool_call_input"),
+            _ => ("", ""),
+        };
+        let mut begun = item.clone();
+        if !member.is_empty() {
+            begun[member] = "".into();
+        }
+        self.event("response.output_item.added", &json!({"output_index": at, "item": begun}));
+        if !member.is_empty() {
+            let place = json!({"item_id": item["id"], "output_index": at});
+            let with = |name: &str| {
+                let mut event = place.clone();
+                event[name] = item[member].clone();
+                event
+            };
+            self.event(&format!("{name}.delta"), &with("delta"));
+            self.event(&format!("{name}.done"), &with(member));
+        }
+        self.event("response.output_item.done", &json!({"output_index": at, "item": item}));
     }
 
     fn part(&mut self, at: usize, item: &Value, index: usize, part: &Value) -> Option<()> {
@@ -104,19 +138,20 @@ impl Stream {
             }
             own
         };
-        let words = part["text"].as_str()?;
+        let (member, text) = if part["type"] == "refusal" { ("refusal", "response.refusal") } else { ("text", text) };
+        let words = part[member].as_str()?;
         let mut empty = part.clone();
-        empty["text"] = "".into();
+        empty[member] = "".into();
         self.event(&format!("{begin}.added"), &own(json!({"part": empty})));
         let odds = part["logprobs"].as_array().cloned().unwrap_or_default();
         let with_odds = |mut members: Value| {
-            if is_message {
+            if is_message && member == "text" {
                 members["logprobs"] = odds.clone().into();
             }
             members
         };
         self.event(&format!("{text}.delta"), &own(with_odds(json!({"delta": words}))));
-        self.event(&format!("{text}.done"), &own(with_odds(json!({"text": words}))));
+        self.event(&format!("{text}.done"), &own(with_odds(json!({member: words}))));
         self.event(&format!("{begin}.done"), &own(json!({"part": part})));
         Some(())
     }

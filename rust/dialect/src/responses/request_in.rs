@@ -6,18 +6,19 @@ use fairlead_core::{Dialect, Error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::{call_history, tools_in};
 use crate::model::{
-    is_neutral, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part, Request,
-    Role, Source, Tool, Turn,
+    is_neutral, typed, typed_at, unsupported, wrong, Content, Effort, Format, Members, Part, Request, Role, Source,
+    Turn,
 };
-use crate::openai::members::{arguments, count, effort, number, read_shared, tool_choice, SchemaIn};
+use crate::openai::members::{count, effort, number, read_shared, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
 use crate::signature::{from_responses_caller, CallerReasoning};
 use crate::text::{Text, Writer};
 
 /// An item. Unknown members come from an earlier answer and are ignored.
 #[derive(Deserialize)]
-struct ItemIn<'a> {
+pub(super) struct ItemIn<'a> {
     #[serde(default)]
     r#type: Option<Cow<'a, str>>,
     #[serde(default)]
@@ -25,15 +26,31 @@ struct ItemIn<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    id: Option<Text<'a>>,
+    pub(super) id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    call_id: Option<Text<'a>>,
+    pub(super) call_id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    name: Option<Text<'a>>,
+    pub(super) name: Option<Text<'a>>,
     #[serde(borrow, default)]
-    arguments: Option<Text<'a>>,
+    pub(super) namespace: Option<Text<'a>>,
     #[serde(borrow, default)]
-    output: Option<&'a RawValue>,
+    pub(super) arguments: Option<&'a RawValue>,
+    /// The text of a custom tool's call.
+    #[serde(borrow, default)]
+    pub(super) input: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) action: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) operation: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) output: Option<&'a RawValue>,
+    /// The tools that a search found.
+    #[serde(borrow, default)]
+    pub(super) tools: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) execution: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) status: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     summary: Option<Vec<SummaryIn<'a>>>,
     #[serde(borrow, default)]
@@ -48,7 +65,7 @@ struct SummaryIn<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PartIn<'a> {
+pub(super) struct PartIn<'a> {
     r#type: Cow<'a, str>,
     #[serde(borrow, default)]
     text: Option<Text<'a>>,
@@ -77,41 +94,24 @@ struct PartIn<'a> {
     cache_control: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ToolIn<'a> {
-    /// Already checked.
-    #[serde(rename = "type")]
-    _type: serde::de::IgnoredAny,
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    description: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    parameters: Option<&'a RawValue>,
-    #[serde(default)]
-    strict: Option<bool>,
-    #[serde(borrow, default)]
-    cache_control: Option<&'a RawValue>,
-}
-
 /// Reads a body that has been scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
     let mut request = Request { form: Dialect::OpenaiResponses, ..Request::default() };
     let mut others = None;
     let mut wants_logprobs = false;
+    let (mut conversation, mut chosen) = (None, None);
     for (name, value) in members.0 {
         let raw = value.get();
         match &*name {
             // Codex's metadata for OpenAI, which the model does not read.
             "client_metadata" => {}
             name if read_shared(name, value, &mut request)? => {}
-            "input" => input(value, &mut request)?,
+            "input" => conversation = Some(value),
             // Precedes all other instructions.
             "instructions" => request.system.insert(0, Part::text(typed(value, "instructions")?)),
-            "tools" => tools(value, &mut request)?,
-            "tool_choice" => request.choice = Some(tool_choice(value, chosen_function)?),
+            "tools" => tools_in::read(value, "tools", &mut request)?,
+            "tool_choice" => chosen = Some(value),
             "max_output_tokens" => request.max_tokens = Some(count(value, "max_output_tokens")?),
             "top_logprobs" if !is_neutral(raw) => others = Some(number(value, "top_logprobs")?),
             "include" => wants_logprobs = includes_logprobs(value)?,
@@ -121,6 +121,13 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
             _ if is_neutral(raw) => {}
             _ => request.extras.push((name, raw)),
         }
+    }
+    // Calls and the choice refer to tools, which can come after them.
+    if let Some(value) = conversation {
+        input(value, &mut request)?;
+    }
+    if let Some(value) = chosen {
+        tools_in::read_choice(value, &mut request)?;
     }
     request.logprobs = others.or(wants_logprobs.then_some("0"));
     Ok(request)
@@ -182,59 +189,6 @@ fn reasoning(value: &RawValue) -> Result<Option<Effort>, Error> {
     reasoning.effort.map(|value| effort(value, "reasoning.effort")).transpose()
 }
 
-fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
-    #[derive(Deserialize)]
-    struct ChoiceIn<'a> {
-        r#type: Cow<'a, str>,
-        #[serde(borrow, default)]
-        name: Option<Text<'a>>,
-    }
-    let one: ChoiceIn<'_> = typed(value, "tool_choice")?;
-    match (&*one.r#type, one.name) {
-        ("function", Some(name)) => Ok(Choice::One(name)),
-        ("function", None) => Err(wrong("tool_choice.name", "is required")),
-        _ => Err(unsupported("tool_choice.type")),
-    }
-}
-
-/// Server tools of OpenAI, or tools for its own resources. An answer is useful without them.
-const HOSTED: &[&str] =
-    &["web_search", "image_generation", "code_interpreter", "file_search", "tool_search", "local_shell"];
-/// Items that such tools add to the conversation. No other provider accepts them.
-const HOSTED_ITEMS: &[&str] = &[
-    "web_search_call",
-    "image_generation_call",
-    "code_interpreter_call",
-    "file_search_call",
-    "tool_search_call",
-    "tool_search_output",
-];
-
-fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct TypeIn<'a> {
-        r#type: Cow<'a, str>,
-    }
-    let list: Vec<&RawValue> = typed(value, "tools")?;
-    for (at, raw) in list.into_iter().enumerate() {
-        let path = format!("tools[{at}]");
-        // A server tool has other members, so the error is about its type.
-        let kind = typed::<TypeIn<'_>>(raw, &path)?.r#type;
-        // Names such as `web_search_preview_2025_03_11` are versions.
-        if let Some(name) = HOSTED.iter().find(|name| kind.starts_with(**name)) {
-            request.hosted_tools.push((*name).to_owned());
-            continue;
-        }
-        if kind != "function" {
-            return Err(unsupported(&format!("{path}.type")));
-        }
-        let ToolIn { name, description, parameters, strict, cache_control, .. } = typed(raw, &path)?;
-        let schema = parameters.map(|schema| schema.get().into());
-        request.tools.push(Tool { name, description, schema, strict, cache: cache_control.map(RawValue::get) });
-    }
-    Ok(())
-}
-
 fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
     if let Some(text) = Text::of(value) {
         request.turns.push(Turn { role: Role::User, parts: vec![Part::text(text)] });
@@ -248,37 +202,24 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
         let kind = item.r#type.as_deref().unwrap_or("message");
         match kind {
             "message" => message(&item, &path, request)?,
-            "function_call" => {
-                let missing = |name: &str| wrong(&format!("{}.{name}", path()), "is required");
-                let id = item.call_id.ok_or_else(|| missing("call_id"))?;
-                let name = item.name.ok_or_else(|| missing("name"))?;
-                let text = item.arguments.ok_or_else(|| missing("arguments"))?;
-                let arguments = arguments(&text, &format!("{}.arguments", path()))?;
-                push_assistant_part(request, Part::new(path(), Content::Call(Call { id, name, arguments })));
-            }
-            "function_call_output" => {
-                let missing = |name: &str| wrong(&format!("{}.{name}", path()), "is required");
-                let id = item.call_id.ok_or_else(|| missing("call_id"))?;
-                let output = item.output.ok_or_else(|| missing("output"))?;
-                let mut parts = Vec::new();
-                read_parts::<PartIn<'a>>(output, || format!("{}.output", path()), &mut parts)?;
-                let content = Content::Result { id, parts, is_error: false };
-                request.turns.push(Turn { role: Role::User, parts: vec![Part::new(path(), content)] });
-            }
             "reasoning" => {
                 if let Some(content) = thought(item) {
                     push_assistant_part(request, Part::new(path(), content));
                 }
             }
-            kind if HOSTED_ITEMS.contains(&kind) => {}
-            _ => return Err(unsupported(&format!("{}.type", path()))),
+            _ => {
+                let kind = kind.to_owned();
+                if !call_history::read(&kind, item, &path, request)? {
+                    return Err(unsupported(&format!("{}.type", path())));
+                }
+            }
         }
     }
     Ok(())
 }
 
 /// Adds a part to the model's turn. Consecutive items of the model form one turn.
-fn push_assistant_part<'a>(request: &mut Request<'a>, part: Part<'a>) {
+pub(super) fn push_assistant_part<'a>(request: &mut Request<'a>, part: Part<'a>) {
     match request.turns.last_mut() {
         Some(turn) if turn.role == Role::Assistant => turn.parts.push(part),
         _ => request.turns.push(Turn { role: Role::Assistant, parts: vec![part] }),

@@ -4,9 +4,11 @@
 use bytes::Bytes;
 use fairlead_core::Usage;
 
+use super::call_item::CallItem;
 use super::item;
 use super::whole::{envelope, inside, status, ResponseState};
 use crate::answer_context::AnswerContext;
+use crate::caller_tools::CallForm;
 use crate::model::{Event, Stop};
 use crate::shapes::ErrorText;
 use crate::signature::{for_responses_caller, of_redacted};
@@ -32,8 +34,7 @@ struct Open {
     /// The finished parts of the message, separated by commas.
     content: Vec<u8>,
     parts: u64,
-    call_id: Vec<u8>,
-    name: Vec<u8>,
+    call: CallItem,
     signature: Option<String>,
     logprobs: Vec<u8>,
     /// The members before the text of a delta.
@@ -109,7 +110,7 @@ impl Encoder {
                 self.end(out);
                 self.begin_call(&id, &name, out);
             }
-            Event::Arguments(text) => self.delta("response.function_call_arguments.delta", &text, out),
+            Event::Arguments(text) => self.arguments(&text, out),
             Event::BlockEnd => self.end(out),
         }
     }
@@ -198,8 +199,7 @@ impl Encoder {
             in_part: false,
             content: Vec::new(),
             parts: 0,
-            call_id: Vec::new(),
-            name: Vec::new(),
+            call: CallItem::default(),
             signature: None,
             logprobs: Vec::new(),
             before: Vec::new(),
@@ -210,12 +210,32 @@ impl Encoder {
 
     fn begin_call(&mut self, id: &Text<'_>, name: &Text<'_>, out: &mut Vec<u8>) {
         self.start(out);
-        let (mut call_id, mut called) = (Vec::new(), Vec::new());
-        id.push_inner(&mut call_id);
-        name.push_inner(&mut called);
-        self.add(Kind::Call, "fc", |id| item::call(id, item::IN_PROGRESS, &call_id, &called, b""), out);
+        let call = CallItem::new(id, name, &self.context.tool_names);
+        self.add(Kind::Call, call.prefix(), |id| call.write(id, item::IN_PROGRESS, b""), out);
         if let Some(open) = &mut self.open {
-            (open.call_id, open.name) = (call_id, called);
+            open.call = call;
+        }
+    }
+
+    /// Writes a piece of a call's arguments, in the form of its tool.
+    fn arguments(&mut self, text: &Text<'_>, out: &mut Vec<u8>) {
+        let Some(open) = &mut self.open else { return };
+        match open.call.form() {
+            CallForm::Function => self.delta("response.function_call_arguments.delta", text, out),
+            CallForm::Custom => {
+                let piece = open.call.push(text);
+                self.custom_text(&piece, out);
+            }
+            // These items have no pieces.
+            _ => text.push_inner(&mut open.text),
+        }
+    }
+
+    /// Writes a piece of a custom tool's text, an escaped string without its quotes.
+    fn custom_text(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        if let (false, Ok(piece)) = (piece.is_empty(), std::str::from_utf8(piece)) {
+            let token = format!("\"{piece}\"");
+            self.delta("response.custom_tool_call_input.delta", &Text::Token(&token), out);
         }
     }
 
@@ -308,10 +328,28 @@ impl Encoder {
         self.event(last, b"", &[&*before, b",\"part\":", &part].concat(), out);
     }
 
+    /// Writes the complete arguments of a call, or the complete text of a custom tool.
+    fn end_call(&mut self, open: &Open, out: &mut Vec<u8>) {
+        let name = open.call.name();
+        match open.call.form() {
+            CallForm::Function => {
+                let rest = [&*open.before, b",\"name\":\"", name, b"\",\"arguments\":\"", &open.text, b"\""].concat();
+                self.event("response.function_call_arguments.done", b"", &rest, out);
+            }
+            CallForm::Custom => {
+                let rest = [&*open.before, b",\"input\":\"", &open.text, b"\""].concat();
+                self.event("response.custom_tool_call_input.done", b"", &rest, out);
+            }
+            _ => {}
+        }
+    }
+
     /// Closes the open item.
     fn end(&mut self, out: &mut Vec<u8>) {
-        if self.open.is_none() {
-            return;
+        let Some(open) = &mut self.open else { return };
+        if open.call.form() == CallForm::Custom {
+            let rest = open.call.finish();
+            self.custom_text(&rest, out);
         }
         self.end_part(out);
         let Some(mut open) = self.open.take() else { return };
@@ -319,14 +357,12 @@ impl Encoder {
             Kind::Text | Kind::Refusal => item::message(&open.id, item::COMPLETED, &open.content),
             Kind::Thinking => item::reasoning(&open.id, &open.text, open.signature.as_deref()),
             Kind::Call => {
-                if open.text.is_empty() {
+                if open.call.form() != CallForm::Custom && open.text.is_empty() {
                     // Clients parse the text.
                     open.text.extend_from_slice(b"{}");
                 }
-                let rest =
-                    [&*open.before, b",\"name\":\"", &open.name, b"\",\"arguments\":\"", &open.text, b"\""].concat();
-                self.event("response.function_call_arguments.done", b"", &rest, out);
-                item::call(&open.id, item::COMPLETED, &open.call_id, &open.name, &open.text)
+                self.end_call(&open, out);
+                open.call.write(&open.id, item::COMPLETED, &open.text)
             }
         };
         let mut rest = Writer::default();

@@ -6,7 +6,7 @@ use fairlead_core::{Error, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{item, usage};
+use super::{call_item, item, usage};
 use crate::answer_context::AnswerContext;
 use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
 use crate::openai::usage::service;
@@ -202,12 +202,13 @@ pub(super) fn envelope(
 
 pub(crate) fn write(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
     let (status, incomplete) = status(answer.stop);
-    let output = items(answer, &context.id);
+    let output = items(answer, context);
     let state = ResponseState { status, incomplete, error: None };
     envelope(context, &answer.model, state, &output, Some(&answer.usage))
 }
 
-fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {
+fn items(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
+    let id = &context.id;
     let mut out = Vec::new();
     let mut index = 0;
     let mut push = |item: Vec<u8>| {
@@ -243,11 +244,7 @@ fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {
             Content::Redacted(data) => {
                 push(item::reasoning(&name("rs"), b"", Some(&of_redacted(&data.decode()))));
             }
-            Content::Call(call) => {
-                let mut arguments = Vec::new();
-                Text::Plain(Cow::Borrowed(&call.arguments)).push_inner(&mut arguments);
-                push(item::call(&name("fc"), item::COMPLETED, &inner(&call.id), &inner(&call.name), &arguments));
-            }
+            Content::Call(call) => push(call_item::whole(name, call, &context.tool_names)),
             _ => continue,
         }
         index += 1;

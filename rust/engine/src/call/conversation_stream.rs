@@ -10,6 +10,7 @@
 use crate::call::context::Call;
 use crate::call::deadline::too_slow;
 use crate::call::guardrails::StreamFilter;
+use crate::call::plain;
 use crate::call::progress::Progress;
 use crate::call::reasoning;
 use crate::call::relay::{self, is_event_stream, stream_type, FinishedStream};
@@ -30,7 +31,7 @@ use fairlead_core::{Dialect, Error, ErrorKind, Retry};
 use fairlead_dialect::openai::reasoning::Listener;
 use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::Pieces;
+use fairlead_dialect::{stream_of_whole, Pieces};
 use http::{header, Response};
 use std::pin::pin;
 use std::sync::Arc;
@@ -50,8 +51,8 @@ pub struct StartedStream {
 pub async fn run(call: &mut Call, at: usize, translation: &Translation) -> Result<FinishedStream, AttemptFailure> {
     let target = Arc::clone(&call.choice.targets[at]);
     let response = ask(call, &target, at, translation).await?;
-    check_type(&response)?;
-    relay(call, target, translation, response.into_body(), None).await
+    let (body, first) = begin(response, &target).await?;
+    relay(call, target, translation, body, first).await
 }
 
 /// Relays a stream whose first bytes have already arrived.
@@ -68,12 +69,23 @@ pub async fn resume(
     finished
 }
 
-/// Rejects a response that is not an event stream.
-pub fn check_type(response: &Response<Incoming>) -> Result<(), Error> {
-    if response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
-        return Ok(());
+/// Returns the body of an event stream. Some servers ignore that a stream was requested: their JSON is read to its end,
+/// and returned as events before the empty rest. An error for any other response.
+pub async fn begin(response: Response<Incoming>, target: &Target) -> Result<(Incoming, Option<Bytes>), Error> {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    if content_type.is_some_and(is_event_stream) {
+        return Ok((response.into_body(), None));
     }
-    let message = "The provider's answer is not an event stream.";
+    let is_json = content_type.is_some_and(plain::is_json);
+    let mut body = response.into_body();
+    if is_json {
+        let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
+        let whole = plain::read_to_end(&mut body, idle).await?;
+        if let Some(events) = stream_of_whole(target.connection.dialect, &whole) {
+            return Ok((body, Some(events)));
+        }
+    }
+    let message = "The provider's answer is neither an event stream nor a complete answer.";
     Err(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message))
 }
 

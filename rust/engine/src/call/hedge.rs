@@ -123,8 +123,10 @@ impl<K: CallKind> Race<'_, K> {
         let began = Instant::now();
         let patience = Duration::from_millis(contestant.target.connection.timeouts.first_token_ms);
         let begin = |response: Response<Incoming>| async move {
-            conversation_stream::check_type(&response)?;
-            let mut body = response.into_body();
+            let (mut body, events) = conversation_stream::begin(response, &contestant.target).await?;
+            if let Some(events) = events {
+                return Ok((body, events));
+            }
             let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
             let first = first
                 .map_err(|_| AttemptFailure::from(stream::silent::<ConversationStream<'_>>(patience, false)))??;

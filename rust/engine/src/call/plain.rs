@@ -3,6 +3,7 @@
 use crate::call::guardrails;
 use crate::call::head;
 use crate::call::reasoning;
+use crate::call::relay::is_event_stream;
 use crate::call::translation::Translation;
 use crate::exchange::Head;
 use crate::gate::headers;
@@ -13,6 +14,7 @@ use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::{Error, ErrorKind, Retry, Usage};
 use fairlead_dialect::openai::reasoning::Thought;
+use fairlead_dialect::whole_of_stream;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::Body as _;
@@ -57,11 +59,18 @@ pub async fn take(
     response: Response<Incoming>,
     wording: &Translation,
 ) -> Result<(Answer, Usage), AttemptFailure> {
-    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
-    if !is_json {
+    let has_type = |is_it: fn(&HeaderValue) -> bool| response.headers().get(header::CONTENT_TYPE).is_some_and(is_it);
+    let (is_json, is_stream) = (has_type(is_json), has_type(is_event_stream));
+    if !is_json && !is_stream {
         return Err(invalid("The provider's answer is not JSON.").into());
     }
-    let body = read_body(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
+    let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
+    let mut body = read_body(response.into_body(), idle).await?;
+    if is_stream {
+        // Some servers stream although no stream was requested.
+        let whole = whole_of_stream(target.connection.dialect, &body);
+        body = whole.ok_or_else(|| invalid("The provider streamed its answer, and the stream is incomplete."))?;
+    }
     let whole = wording.answer(target, &body)?;
     let thought = reasoning::thought_of_answer(target, &body);
     Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
@@ -69,6 +78,11 @@ pub async fn take(
 
 /// Buffers a whole body up to a limit.
 pub async fn read_body(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
+    read_to_end(&mut body, idle).await
+}
+
+/// Buffers the rest of a body up to a limit.
+pub async fn read_to_end(body: &mut Incoming, idle: Duration) -> Result<Bytes, Error> {
     if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
         return Err(too_large());
     }

@@ -37,6 +37,10 @@ pub fn error(shared: &Shared, surface: Surface, request_id: &str, error: &Error)
     let mut headers = base_headers(shared, request_id);
     headers.insert(header::CONTENT_TYPE, JSON);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if error.kind == ErrorKind::UnsupportedMediaType && error.param.as_deref() == Some("Content-Encoding") {
+        // Clients can send the body again in an accepted encoding (RFC 9110, 15.5.16).
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
     if let Some(seconds) = error.retry_after_s {
         headers.insert(header::RETRY_AFTER, number(seconds));
     }

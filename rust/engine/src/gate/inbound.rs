@@ -270,7 +270,7 @@ impl<'a> HeadReader<'a> {
                 self.is_chunked = true;
             }
             _ if !value.eq_ignore_ascii_case(b"identity") && !value.is_empty() => {
-                let message = "Request bodies are read uncoded only; leave `Content-Encoding` out.";
+                let message = "Compressed request bodies are not read: send the body without `Content-Encoding`. In Codex, set `enable_request_compression = false` under `[features]`.";
                 return Err(Error::client(ErrorKind::UnsupportedMediaType, message).about("Content-Encoding"));
             }
             _ => {}
