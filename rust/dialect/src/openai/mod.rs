@@ -6,6 +6,7 @@
 //! - `named`: bodies of calls other than chat
 //! - `answer`, `stream`, `error`, `reasoning`: answers and their reasoning
 //! - `unfinished`: streams without a finish reason
+//! - `collect`: a complete answer from a stream
 //! - `metered`: streams of typed events and their usage
 //!
 //! For bodies that are translated:
@@ -21,6 +22,7 @@
 
 // Public modules, because their `read`, `inspect` or `rewrite` is called with the module's name.
 pub mod answer;
+pub mod collect;
 pub mod metered;
 pub mod named;
 pub mod reasoning;

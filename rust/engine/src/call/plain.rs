@@ -3,6 +3,7 @@
 use crate::call::guardrails;
 use crate::call::head;
 use crate::call::reasoning;
+use crate::call::relay::is_event_stream;
 use crate::call::translation::Translation;
 use crate::exchange::Head;
 use crate::gate::headers;
@@ -11,7 +12,8 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
-use fairlead_core::{Error, ErrorKind, Retry, Usage};
+use fairlead_core::{Dialect, Error, ErrorKind, Retry, Usage};
+use fairlead_dialect::openai::collect;
 use fairlead_dialect::openai::reasoning::Thought;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
@@ -57,11 +59,19 @@ pub async fn take(
     response: Response<Incoming>,
     wording: &Translation,
 ) -> Result<(Answer, Usage), AttemptFailure> {
-    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
-    if !is_json {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    // Some models reason only in streams.
+    let is_stream = target.connection.dialect == Dialect::Openai && content_type.is_some_and(is_event_stream);
+    if !is_stream && !content_type.is_some_and(is_json) {
         return Err(invalid("The provider's answer is not JSON.").into());
     }
-    let body = read_body(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
+    let mut body = read_body(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
+    if is_stream {
+        body = collect::whole(&body).ok_or_else(|| {
+            let message = "The provider ended its stream before the answer was complete.";
+            Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, message)
+        })?;
+    }
     let whole = wording.answer(target, &body)?;
     let thought = reasoning::thought_of_answer(target, &body);
     Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
