@@ -39,6 +39,9 @@ mod accepted;
 mod answer_context;
 mod answer_text;
 mod anthropic;
+mod api;
+#[cfg(test)]
+mod api_tests;
 mod arguments;
 mod call_ids;
 #[cfg(test)]
@@ -63,6 +66,7 @@ mod model;
 pub mod ollama;
 // The engine uses these modules directly for chat without translation: `openai::request::read`, `openai::stream`.
 pub mod openai;
+mod passing;
 mod place;
 mod portable_id;
 mod provider_members;
@@ -86,6 +90,7 @@ pub mod translate;
 
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;
+pub use api::ApiNeed;
 pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};
