@@ -183,8 +183,12 @@ def test_the_state_is_told_and_forgotten(gateway: Gateway, wanting: Lane) -> Non
         return int(expect(gateway.admin.delete(STATE, params=query), 200)["removed"])
 
     assert forget(toolCallId="call_b") == 1
-    assert forget(provider="nobody") == 0
-    assert forget(provider=wanting.node["id"]) == 2
+    for ask_state in (gateway.admin.get, gateway.admin.delete):
+        refused = ask_state(STATE, params={"provider": "nobody"})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "provider")
+    by_id = expect(gateway.admin.get(STATE, params={"provider": wanting.node["id"]}), 200)
+    assert by_id["total"] == 2
+    assert forget(provider=wanting.prefix) == 2
     assert forget() == 0
     ask(wanting, going_on(wanting, "call_a"))
     assert sent_back(wanting) == ""

@@ -468,6 +468,10 @@ def test_what_is_kept_is_told_in_pages_and_forgotten_by_filter(
     assert oldest["provider"] == lane.prefix
     assert oldest["tokens"] == 10
     assert "question" not in json.dumps(told), "prompts are not told"
+    for name in (lane.prefix, lane.node["id"]):
+        assert entries(gateway, lane, provider=name)["pagination"]["total"] == 5
+    refused = gateway.admin.get("/api/cache/entries", params={"provider": "nobody"})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "provider")
     one = {"signature": oldest["signature"]}
     assert expect(gateway.admin.delete("/api/cache/entries", params=one), 200)["removed"] == 1
     assert not is_hit(call(lane, say="question 0"))

@@ -13,10 +13,16 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelFacts {
+    /// The API that serves the model, at providers of OpenAI's dialects.
+    pub api: Option<Api>,
     /// The member that limits the output of a chat completion.
     pub cap_member: Option<CapMember>,
+    /// The minimum output limit of the responses API in tokens.
+    pub output_least: Option<u64>,
     /// The member that holds the seed of a chat completion.
     pub seed_member: Option<String>,
+    /// The maximum number of stop sequences.
+    pub stop_most: Option<usize>,
     /// The maximum length of `user` in characters.
     pub user_most: Option<usize>,
     /// The tool names that are accepted.
@@ -37,8 +43,12 @@ pub struct ModelFacts {
     pub thinks_by_default: Option<bool>,
     /// Chat completions with tools are accepted only if reasoning is explicitly disabled.
     pub tools_need_thinking_off: Option<bool>,
+    /// A model that reasons accepts only streams.
+    pub thinking_needs_stream: Option<bool>,
     /// When `temperature`, `top_p` and `top_k` are accepted.
     pub samplers: Option<Samplers>,
+    /// Every function must have `parameters`.
+    pub parameters_required: Option<bool>,
     /// When a request can force a tool call.
     pub forced_tools: Option<ForcedTools>,
     /// Whether the model continues a final assistant message.
@@ -47,14 +57,29 @@ pub struct ModelFacts {
     pub blank_texts: Option<BlankTexts>,
     /// The JSON schemas that are accepted for structured output.
     pub schemas: Option<Schemas>,
+    /// The form of `logprobs` in a chat completion.
+    pub logprobs: Option<Logprobs>,
+    /// Chat completions accept `metadata` only with `store: true`.
+    pub metadata_needs_store: Option<bool>,
     /// The maximum number of `cache_control` marks in a request.
     pub cache_marks: Option<usize>,
     /// The maximum length of `prompt_cache_key` in characters. 0: the member is rejected.
     pub prompt_cache_key_most: Option<usize>,
+    /// The accepted values of `prompt_cache_retention`.
+    pub cache_retentions: Option<Vec<String>>,
     /// The accepted values of `service_tier`. An empty list: the member is rejected.
     pub service_tiers: Option<Vec<String>>,
     /// Whether a stream reports usage only on request.
     pub streaming_usage: Option<StreamingUsage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// Chat completions.
+    Chat,
+    /// Only the responses API.
+    Responses,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,6 +200,15 @@ pub enum Schemas {
     Closed,
     /// No schemas: output can only be restricted to a JSON object.
     JsonObject,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Logprobs {
+    /// A boolean, with the number of alternatives in `top_logprobs`.
+    Flag,
+    /// The number of alternatives.
+    Count,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -171,3 +171,67 @@ fn odd_values_break_nothing() {
         }
     }
 }
+
+fn chat_stream(chunks: &[Value], end: &str) -> Bytes {
+    let mut text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    text.push_str(end);
+    Bytes::from(text)
+}
+
+fn chunk(delta: &Value, finish: Option<&str>) -> Value {
+    json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+}
+
+fn collected(stream: &Bytes) -> Option<Value> {
+    whole_of_stream(Dialect::Openai, stream).map(|body| serde_json::from_slice(&body).expect("JSON"))
+}
+
+#[test]
+fn texts_reasoning_calls_and_usage_become_one_answer() {
+    let call = |part: Value| json!({"tool_calls": [part]});
+    let usage = json!({"prompt_tokens": 3, "completion_tokens": 4});
+    let chunks = [
+        chunk(&json!({"role": "assistant", "content": ""}), None),
+        chunk(&json!({"reasoning_content": "Let me "}), None),
+        chunk(&json!({"reasoning_content": "see."}), None),
+        chunk(&json!({"content": "Now"}), None),
+        chunk(
+            &call(json!({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}})),
+            None,
+        ),
+        chunk(
+            &call(json!({"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": "{"}})),
+            None,
+        ),
+        chunk(&call(json!({"index": 0, "function": {"name": "f", "arguments": "{\"x\":1"}})), None),
+        chunk(&call(json!({"index": 1, "function": {"arguments": "}"}})), None),
+        chunk(&call(json!({"index": 0, "function": {"arguments": "}"}})), None),
+        chunk(&json!({}), Some("tool_calls")),
+        json!({"id": "c", "model": "m", "choices": [], "usage": usage}),
+    ];
+    let answer = collected(&chat_stream(&chunks, "data: [DONE]\n\n")).expect("whole");
+    let message = &answer["choices"][0]["message"];
+    assert_eq!((&message["content"], &message["reasoning_content"]), (&json!("Now"), &json!("Let me see.")));
+    let calls: Vec<_> =
+        message["tool_calls"].as_array().expect("calls").iter().map(|call| &call["function"]).collect();
+    assert_eq!(calls, [&json!({"name": "f", "arguments": "{\"x\":1}"}), &json!({"name": "g", "arguments": "{}"})]);
+    assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
+    assert_eq!(
+        (&answer["usage"], &answer["object"], &answer["id"]),
+        (&usage, &json!("chat.completion"), &json!("c"))
+    );
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_no_answer() {
+    let text = chunk(&json!({"content": "a"}), None);
+    assert_eq!(collected(&chat_stream(std::slice::from_ref(&text), "")), None);
+    let ended = collected(&chat_stream(std::slice::from_ref(&text), "data: [DONE]\n\n")).expect("whole");
+    assert_eq!(ended["choices"][0]["finish_reason"], "stop");
+    let last = chunk(&json!({"content": "b"}), Some("length"));
+    let answer = collected(&chat_stream(&[text.clone(), last], "")).expect("whole");
+    assert_eq!(answer["choices"][0]["message"]["content"], "ab");
+    let failure = json!({"error": {"message": "no"}});
+    assert_eq!(collected(&chat_stream(&[text, failure.clone()], "")), Some(failure));
+}

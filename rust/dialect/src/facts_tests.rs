@@ -8,6 +8,7 @@ use bytes::Bytes;
 use fairlead_core::{Dialect, Error, FactTable, ModelFacts};
 use serde_json::{json, Value};
 
+use crate::api::ApiNeed;
 use crate::fit::{Destination, Fit};
 use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair, SentRequest};
@@ -33,6 +34,10 @@ fn dialect_of(name: &str) -> Dialect {
 pub(super) fn written(pair: Pair, body: &Value, facts: &ModelFacts, fit: &Fit) -> Result<SentRequest, Error> {
     let body = Bytes::from(body.to_string());
     let read = read_at(pair.caller, &body, Place { model: "m", ..Place::default() }).expect("a request");
+    // The engine chooses the API in the same way.
+    let is_responses = facts.api.is_some() && ApiNeed::of(pair.caller, &body, &read, facts) == ApiNeed::Responses;
+    let provider = if is_responses { Dialect::OpenaiResponses } else { pair.provider };
+    let pair = Pair { provider, ..pair };
     request_for(pair, &body, &read, Destination { model: "m", fit, facts })
 }
 
@@ -151,7 +156,7 @@ fn reasoning_is_asked_for_as_the_model_takes_it() {
         ("openai/gpt-5.1", "minimal", "reasoning_effort", json!("low")),
         ("openai/gpt-5.4", "xhigh", "reasoning_effort", json!("xhigh")),
         ("openai/gpt-5.5", "none", "reasoning_effort", json!("none")),
-        ("openai/gpt-6-astra", "minimal", "reasoning_effort", json!("low")),
+        ("openai/gpt-6-sol", "minimal", "reasoning_effort", json!("low")),
         ("openai/o3", "minimal", "reasoning_effort", json!("low")),
         ("openai/gpt-4o", "high", "reasoning_effort", Value::Null),
         ("mistral/mistral-medium-latest", "low", "reasoning_effort", json!("high")),
@@ -297,24 +302,6 @@ fn a_forced_tool_switches_reasoning_off_where_they_exclude_each_other() {
 }
 
 #[test]
-fn tools_go_to_the_newest_models_of_openai_with_reasoning_off() {
-    let body = messages(&json!({"tools": messages_tools()}));
-    for name in ["openai/gpt-5.4", "openai/gpt-5.6", "openai/gpt-6-sol", "openai/gpt-6.1-terra"] {
-        let (body, _) = sent(MESSAGES, name, &body);
-        assert_eq!(body["reasoning_effort"], "none", "{name}");
-    }
-    for name in ["openai/gpt-6-astra", "openai/gpt-6.1-sol"] {
-        assert_eq!(refusal(MESSAGES, name, &body), "tools", "{name}");
-    }
-    for name in ["openai/gpt-5.2", "openai/gpt-4o"] {
-        assert_eq!(sent(MESSAGES, name, &body).0.get("reasoning_effort"), None, "{name}");
-    }
-    let requested = with(body, &json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}));
-    let (body, left_out) = sent(MESSAGES, "openai/gpt-5.6", &requested);
-    assert_eq!((&body["reasoning_effort"], left_out), (&json!("none"), vec!["thinking".to_owned()]));
-}
-
-#[test]
 fn strict_providers_get_no_member_that_they_refuse() {
     let body = responses(&json!({
         "user": "u", "store": true, "metadata": {"a": "b"}, "service_tier": "flex", "prompt_cache_key": "k",
@@ -422,9 +409,12 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
         &json!({"messages": [{"role": "user", "content": [{"type": "text", "text": " "}, {"type": "text", "text": "a"}]}]}),
     );
     vec![
+        ("api", json!("responses"), to_chat, messages(&json!({}))),
         ("cap_member", json!("max_tokens"), to_chat, messages(&json!({}))),
+        ("output_least", json!(9999), Pair { caller: CHAT, provider: Dialect::OpenaiResponses }, effort.clone()),
         ("seed_member", json!("random_seed"), from_gemini, gemini(&json!({"seed": 1}))),
         ("user_most", json!(3), from_responses, shared.clone()),
+        ("stop_most", json!(1), to_chat, messages(&json!({"stop_sequences": ["a", "b"]}))),
         (
             "tool_names",
             json!({"most": 20, "letters": "word"}),
@@ -444,6 +434,15 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
             to_chat,
             messages(&with(thinks.clone(), &json!({"tools": messages_tools()}))),
         ),
+        ("thinking_needs_stream", json!(true), to_chat, messages(&thinks)),
+        (
+            "parameters_required",
+            json!(true),
+            from_responses,
+            responses(&json!({"tools": [{"type": "function", "name": "f"}]})),
+        ),
+        ("logprobs", json!("count"), from_responses, responses(&json!({"top_logprobs": 2}))),
+        ("metadata_needs_store", json!(true), from_responses, responses(&json!({"metadata": {"a": "b"}}))),
         ("samplers", json!("refused"), to_chat, messages(&json!({"temperature": 0.5}))),
         ("forced_tools", json!("without_thinking"), to_chat, with(forced, &thinks)),
         ("prefill", json!("prefix"), to_chat, talk.clone()),
@@ -451,6 +450,12 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
         ("schemas", json!("json_object"), to_chat, messages(&json!({"output_config": schema}))),
         ("cache_marks", json!(4), to_chat, talk),
         ("prompt_cache_key_most", json!(0), from_responses, shared.clone()),
+        (
+            "cache_retentions",
+            json!(["24h"]),
+            from_responses,
+            responses(&json!({"prompt_cache_retention": "in_memory"})),
+        ),
         ("service_tiers", json!(["auto"]), from_responses, shared),
         ("streaming_usage", json!("always"), to_chat, messages(&json!({"stream": true}))),
     ]

@@ -68,7 +68,10 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destina
                 lower(body, &["max_tokens", "max_completion_tokens"], cap, &mut edits);
             }
             Dialect::Openai => lower(body, &["max_completion_tokens", "max_tokens"], cap, &mut edits),
-            Dialect::OpenaiResponses => lower(body, &["max_output_tokens"], cap, &mut edits),
+            Dialect::OpenaiResponses => {
+                let cap = cap.max(to.facts.output_least.unwrap_or(0));
+                lower(body, &["max_output_tokens"], cap, &mut edits);
+            }
             Dialect::Anthropic => {
                 lower(body, &["max_tokens"], cap, &mut edits);
                 lower_budget(body, cap, &mut edits);
@@ -254,7 +257,7 @@ fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
 }
 
 /// Inserts a member at the end of the body's object.
-fn insert(body: &[u8], member: &str, edits: &mut Edits) {
+pub(crate) fn insert(body: &[u8], member: &str, edits: &mut Edits) {
     let Ok(scan) = json::scan_object(body, &[""; 0], MAX_DEPTH) else { return };
     let comma = if scan.is_empty() { "" } else { "," };
     edits.push((scan.close()..scan.close(), Bytes::from(format!("{comma}{member}"))));

@@ -45,6 +45,9 @@ pub mod account_objects;
 mod answer_context;
 mod answer_text;
 mod anthropic;
+mod api;
+#[cfg(test)]
+mod api_tests;
 mod arguments;
 mod call_ids;
 #[cfg(test)]
@@ -74,6 +77,7 @@ mod model;
 pub mod ollama;
 // The engine uses these modules directly for chat without translation: `openai::request::read`, `openai::stream`.
 pub mod openai;
+mod passing;
 mod place;
 mod portable_id;
 mod provider_members;
@@ -103,6 +107,7 @@ mod whole_of_stream;
 
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;
+pub use api::ApiNeed;
 pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};

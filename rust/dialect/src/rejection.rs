@@ -18,11 +18,13 @@ pub enum RejectionReason {
     Access,
     /// A parameter or content type that this provider or model does not support, although others do.
     Parameter,
+    /// The provider's content policy forbids the prompt.
+    Policy,
     /// Any other reason: the request itself is invalid.
     Request,
 }
 
-use RejectionReason::{Access, Credential, Model, Overflow, Parameter};
+use RejectionReason::{Access, Credential, Model, Overflow, Parameter, Policy};
 
 /// Values of `code`, `type` and `status`, in lower case.
 const NAMES: &[(RejectionReason, &[&str])] = &[
@@ -61,8 +63,21 @@ const NAMES: &[(RejectionReason, &[&str])] = &[
             "deploymentnotfound",
             "not_found_error",
             "not_found",
+            "resource_not_found_error",
+            "resourcenotfoundexception",
             // Z.ai.
             "1211",
+        ],
+    ),
+    (
+        Policy,
+        &[
+            "content_policy_violation",
+            "content_filter",
+            "responsibleaipolicyviolation",
+            "invalid_prompt",
+            // Z.ai.
+            "1301",
         ],
     ),
     (
@@ -79,6 +94,21 @@ const NAMES: &[(RejectionReason, &[&str])] = &[
             "string_above_max_length",
             "array_above_max_length",
             "integer_above_max_value",
+            "integer_below_min_value",
+            "decimal_above_max_value",
+            "decimal_below_min_value",
+            "invalid_function_parameters",
+            "invalid_json_schema",
+            "invalid_encrypted_content",
+            // Cerebras.
+            "wrong_api_format",
+            // Mistral: ids and the order of messages.
+            "invalid_request_message_order",
+            "3230",
+            "3280",
+            // Z.ai.
+            "1210",
+            "1214",
         ],
     ),
 ];
@@ -139,6 +169,7 @@ const SENTENCES: &[(RejectionReason, &[&str])] = &[
             "model is not supported",
         ],
     ),
+    (Policy, &["content management policy", "violating our usage policy"]),
     (Access, &["do not have access", "don't have access", "not authorized to", "is not allowed to use"]),
     (
         Parameter,
@@ -171,6 +202,24 @@ const SENTENCES: &[(RejectionReason, &[&str])] = &[
             "max_tokens is too large",
             "reasoning_content",
             "invalid `signature`",
+            "integer below minimum value",
+            "above maximum value",
+            "expected an id that begins with",
+            "invalid schema for",
+            "must be set to false for non-streaming calls",
+            "requires --enable-auto-tool-choice",
+            "`tools` must be set",
+            "unexpected role",
+            "expected last role",
+            "should alternate with",
+            "a length of 9",
+            "function parameters is empty",
+            "invalid message role",
+            "optional parameters",
+            "strict tools",
+            "compiled grammar is too large",
+            "failed to satisfy constraint",
+            "without its required following item",
         ],
     ),
 ];
@@ -266,9 +315,44 @@ mod tests {
                 RejectionReason::Request,
                 r#"{"error":{"code":400,"message":"Please ensure that function response turn comes after a function call turn.","status":"INVALID_ARGUMENT"}}"#,
             ),
+            (Policy, r#"{"error":{"message":"Your request was flagged.","code":"content_policy_violation"}}"#),
             (
-                RejectionReason::Request,
-                r#"{"error":{"message":"Your request was flagged.","code":"content_policy_violation"}}"#,
+                Policy,
+                r#"{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","param":"prompt","code":"content_filter"}}"#,
+            ),
+            (Policy, r#"{"error":{"code":"1301","message":"x"}}"#),
+            (Model, r#"{"error":{"message":"x","type":"resource_not_found_error"}}"#),
+            (
+                Parameter,
+                r#"{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.","type":"invalid_request_error","param":"reasoning_effort"}}"#,
+            ),
+            (
+                Parameter,
+                r#"{"error":{"message":"Invalid 'input[2].id': Expected an ID that begins with 'fc'.","type":"invalid_request_error","code":"invalid_value"}}"#,
+            ),
+            (
+                Parameter,
+                r#"{"error":{"code":"invalid_parameter_error","message":"parameter.enable_thinking must be set to false for non-streaming calls"}}"#,
+            ),
+            (
+                Parameter,
+                r#"{"object":"error","message":"Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant","type":"invalid_request_message_order","code":3230}"#,
+            ),
+            (
+                Parameter,
+                r#"{"type":"error","error":{"type":"bad_request_error","message":"invalid params, function parameters is empty (2013)","http_code":"400"}}"#,
+            ),
+            (
+                Parameter,
+                r#"{"message":"messages.2.assistant.reasoning_content: property is unsupported","type":"invalid_request_error","param":"validation_error","code":"wrong_api_format"}"#,
+            ),
+            (
+                Parameter,
+                r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","code":400}"#,
+            ),
+            (
+                Parameter,
+                r#"{"error":{"message":"Invalid schema for function 'f': In context=(), 'additionalProperties' is required to be supplied and to be false.","type":"invalid_request_error","code":"invalid_function_parameters"}}"#,
             ),
         ] {
             assert_eq!(reason(body), expected, "{body}");

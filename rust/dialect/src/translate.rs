@@ -21,7 +21,7 @@ use crate::openai::usage::service_of;
 use crate::place::Place;
 use crate::tool_names::{self, ToolNames};
 
-use crate::{anthropic, ending, gemini, lenient, openai, responses, result_parts, substance, Pieces};
+use crate::{anthropic, ending, gemini, lenient, openai, passing, responses, result_parts, substance, Pieces};
 
 /// The dialects of the caller and the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,11 +125,15 @@ fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'
 /// Writes a request for its destination.
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<SentRequest, Error> {
     if pair.caller == pair.provider && !to.fit.is_rewritten {
-        let edits = fit::edits(pair.provider, read.is_completion, body, to);
+        let mut edits = fit::edits(pair.provider, read.is_completion, body, to);
+        let mut left_out = LeftOut::default();
+        if pair.provider == Dialect::Openai && !read.is_completion && !to.fit.is_templated {
+            passing::edits(body, read, to.facts, &mut edits, &mut left_out);
+        }
         let asks_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
         let model = upstream_name(pair.provider, read, to.model);
         let pieces = request::rewrite_with(body, read, &model, edits, asks_usage);
-        return Ok(SentRequest { pieces, ..SentRequest::default() });
+        return Ok(SentRequest { pieces, left_out: left_out.into_names(), ..SentRequest::default() });
     }
     let cap = to.fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
@@ -176,10 +180,30 @@ fn make_acceptable(
     }
     offer_allowed(request);
     leave_out_hosted_tools(request, left_out)?;
-    if let Some(most) = facts.cache_marks.filter(|_| provider != Dialect::Gemini) {
+    leave_out_idle_choice(request, left_out);
+    let marks = match provider {
+        Dialect::Anthropic => facts.cache_marks,
+        Dialect::Openai => Some(facts.cache_marks.unwrap_or(0)),
+        // These dialects have no marks.
+        Dialect::OpenaiResponses | Dialect::Gemini => Some(0),
+    };
+    if let Some(most) = marks {
         limit_cache_marks(request, most, left_out);
     }
     Ok(())
+}
+
+/// Drops the tool choice of a request without tools, which several providers reject.
+fn leave_out_idle_choice(request: &mut Request<'_>, left_out: &mut LeftOut) {
+    if !request.tools.is_empty() {
+        return;
+    }
+    if request.choice.take().is_some() {
+        left_out.hint(request.name_of(Member::ToolChoice));
+    }
+    if request.parallel.take() == Some(false) {
+        left_out.hint(request.name_of(Member::Parallel));
+    }
 }
 
 /// Drops tools that another provider runs. A choice that forces one of them, or any tool if none is left, changes the

@@ -13,7 +13,8 @@ from pydantic import Field
 
 from fairlead.gateway.cache.views import CacheRemoved
 from fairlead.moment import Time, moment_of
-from fairlead.store.services import ServicesDep
+from fairlead.records.provider_names import provider_id
+from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Limit, Offset, Wire
 
 router = APIRouter(prefix="/api/cache/reasoning", tags=["cache"])
@@ -70,10 +71,11 @@ async def reasoning(
     provider: Provider = None,
 ) -> ReasoningCache:
     """Counts, and a page of the stored entries."""
+    named = await _provider_id(services, provider)
     replies = await services.command(
         "reasoning.list",
         {
-            "filter": _filter(tool_call_id, provider),
+            "filter": _filter(tool_call_id, named),
             "limit": min(offset + limit, LISTED_MAX),
         },
     )
@@ -102,10 +104,16 @@ async def forget(
     """Forgets the reasoning before one tool call, that of one provider, or, without a parameter,
     all of it.
     """
-    replies = await services.command(
-        "reasoning.delete", {"filter": _filter(tool_call_id, provider)}
-    )
+    named = await _provider_id(services, provider)
+    replies = await services.command("reasoning.delete", {"filter": _filter(tool_call_id, named)})
     return CacheRemoved.model_construct(removed=sum(each["removed"] for each in replies))
+
+
+async def _provider_id(services: Services, name: str | None) -> str | None:
+    """The id of a provider by any of its names. Reasoning is stored under the id."""
+    if name is None:
+        return None
+    return await services.state.read(lambda con: provider_id(con, name))
 
 
 def _filter(tool_call_id: str | None, provider: str | None) -> dict[str, str]:

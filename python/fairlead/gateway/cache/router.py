@@ -26,6 +26,8 @@ from fairlead.gateway.cache.views import (
     stats_view,
     thresholds_view,
 )
+from fairlead.records.provider_names import prefixes, provider_id
+from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Limit
@@ -79,7 +81,8 @@ async def entries(
         raise InvalidRequest(
             f"page x limit must be at most {LISTED_MAX}: narrow the list instead.", param="page"
         )
-    wanted = _filter(model, provider, key_id, signature, stale_ms)
+    prefix = await _prefix_of(services, provider)
+    wanted = _filter(model, prefix, key_id, signature, stale_ms)
     replies = await services.command("cache.list", {"filter": wanted, "limit": page * limit})
     total = sum(each["total"] for each in replies)
     rows = sorted(
@@ -106,7 +109,8 @@ async def forget(
     stale_ms: StaleMs = None,
 ) -> AnswersRemoved:
     """Every sent parameter must match; without any, everything is deleted."""
-    wanted = _filter(model, provider, key_id, signature, stale_ms)
+    prefix = await _prefix_of(services, provider)
+    wanted = _filter(model, prefix, key_id, signature, stale_ms)
     if wanted:
         return _removed(await services.command("cache.delete", {"filter": wanted}))
     return await clear(services)
@@ -143,6 +147,18 @@ def _removed(replies: list[Any]) -> AnswersRemoved:
         removed=sum(each["removed"] for each in replies),
         shared=sum(each["shared"] for each in replies),
     )
+
+
+async def _prefix_of(services: Services, name: str | None) -> str | None:
+    """The prefix of a provider by any of its names. Cached answers are stored under the prefix."""
+    if name is None:
+        return None
+
+    def read(con: Connection) -> str:
+        found = provider_id(con, name)
+        return prefixes(con).get(found, found)
+
+    return await services.state.read(read)
 
 
 def _filter(

@@ -31,8 +31,11 @@ class Facts(_Section):
     """The facts; their meaning stands beside the fields of the relay's own type, `rust/core/src/facts.rs`."""
 
     source: str = Field(min_length=1)
+    api: Literal["chat", "responses"] | None = None
     cap_member: Literal["max_tokens", "max_completion_tokens"] | None = None
+    output_least: Count | None = None
     seed_member: str | None = None
+    stop_most: Count | None = None
     user_most: Count | None = None
     tool_names: NameRule | None = None
     call_ids: NameRule | None = None
@@ -46,13 +49,18 @@ class Facts(_Section):
     budget_most: Count | None = None
     thinks_by_default: bool | None = None
     tools_need_thinking_off: bool | None = None
+    thinking_needs_stream: bool | None = None
     samplers: Literal["accepted", "one", "without_thinking", "refused"] | None = None
+    parameters_required: bool | None = None
     forced_tools: Literal["accepted", "without_thinking", "refused"] | None = None
     prefill: Literal["accepted", "prefix", "refused"] | None = None
     blank_texts: Literal["accepted", "refused"] | None = None
     schemas: Literal["any", "closed", "json_object"] | None = None
+    logprobs: Literal["flag", "count"] | None = None
+    metadata_needs_store: bool | None = None
     cache_marks: Count | None = None
     prompt_cache_key_most: Count | None = None
+    cache_retentions: tuple[str, ...] | None = None
     service_tiers: tuple[str, ...] | None = None
     streaming_usage: Literal["on_request", "always"] | None = None
 

@@ -51,6 +51,9 @@ pub(crate) fn write(
         }
         out.close(b']');
     }
+    if request.stop.iter().any(is_blank) {
+        left_out.hint(request.name_of(Member::Stop));
+    }
     tools(&mut out, request, facts, left_out)?;
     effort_and_format(&mut out, request, facts, thinking);
     if let Some(user) = &request.user {
@@ -253,11 +256,15 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
     if request.tools.is_empty() {
         return Ok(());
     }
-    if forces_tool(request) && facts.forced_tools == Some(ForcedTools::Refused) {
-        return left_out.member(request, Member::ToolChoice);
+    let is_refused = forces_tool(request) && facts.forced_tools == Some(ForcedTools::Refused);
+    if is_refused {
+        left_out.member(request, Member::ToolChoice)?;
+        if !alone {
+            return Ok(());
+        }
     }
-    out.key("tool_choice").open(b'{').key("type").str(choice);
-    if let Some(Choice::One(name)) = &request.choice {
+    out.key("tool_choice").open(b'{').key("type").str(if is_refused { "auto" } else { choice });
+    if let Some(Choice::One(name)) = request.choice.as_ref().filter(|_| !is_refused) {
         out.member("name", name);
     }
     if alone && choice != "none" {

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Samplers, Schemas, StreamingUsage};
+use fairlead_core::{
+    CapMember, Error, ForcedTools, Letters, Logprobs, ModelFacts, NameRule, Samplers, Schemas, StreamingUsage,
+};
 use serde_json::Value;
 
 use super::strict::is_strict;
@@ -14,6 +16,13 @@ use crate::text::{Text, Writer};
 
 /// The maximum characters of `user` at OpenAI. Other providers accept more.
 const USER_MOST: usize = 64;
+/// The schema of a function without parameters.
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// Returns whether parts and tools can have prompt cache marks.
+pub(super) fn has_marks(facts: &ModelFacts) -> bool {
+    facts.cache_marks.is_some_and(|most| most > 0)
+}
 
 /// Writes the stream members, the output limit, the samplers and the stop sequences.
 pub(super) fn opening(
@@ -23,7 +32,7 @@ pub(super) fn opening(
     is_thinking: bool,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
-    if request.stream {
+    if request.stream || is_thinking && facts.thinking_needs_stream == Some(true) {
         out.key("stream").raw("true");
         if facts.streaming_usage != Some(StreamingUsage::Always) {
             out.key("stream_options").raw(r#"{"include_usage":true}"#);
@@ -49,8 +58,12 @@ pub(super) fn opening(
     if facts.refuses("stop") {
         return left_out.member(request, Member::Stop);
     }
+    let most = facts.stop_most.unwrap_or(usize::MAX);
+    if request.stop.len() > most {
+        left_out.hint(request.name_of(Member::Stop));
+    }
     out.key("stop").open(b'[');
-    for text in &request.stop {
+    for text in request.stop.iter().take(most) {
         out.text(text);
     }
     out.close(b']');
@@ -73,13 +86,18 @@ pub(super) fn tools(
             if let Some(description) = &tool.description {
                 out.member("description", description);
             }
-            if let Some(schema) = &tool.schema {
+            let empty = (facts.parameters_required == Some(true)).then_some(NO_PARAMETERS);
+            if let Some(schema) = tool.schema.as_deref().or(empty) {
                 out.key("parameters").raw(schema);
             }
             if let Some(strict) = tool.strict {
                 out.key("strict").raw(if strict { "true" } else { "false" });
             }
-            out.close(b'}').close(b'}');
+            out.close(b'}');
+            if let Some(mark) = tool.cache.filter(|_| has_marks(facts)) {
+                out.key("cache_control").raw(mark);
+            }
+            out.close(b'}');
         }
         out.close(b']');
     }
@@ -156,15 +174,24 @@ pub(super) fn hints(
         }
     }
     let Some(others) = request.logprobs else { return Ok(()) };
-    // OpenAI accepts log probabilities like samplers: only while the model does not reason.
-    if facts.refuses("logprobs") || is_thinking && facts.samplers == Some(Samplers::WithoutThinking) {
+    if refuses_logprobs(facts, is_thinking) {
         return left_out.member(request, Member::Logprobs);
+    }
+    if facts.logprobs == Some(Logprobs::Count) {
+        out.key("logprobs").raw(if others == "0" { "1" } else { others });
+        return Ok(());
     }
     out.key("logprobs").raw("true");
     if others != "0" {
         out.key("top_logprobs").raw(others);
     }
     Ok(())
+}
+
+/// Returns whether the model rejects log probabilities. OpenAI accepts them like samplers: only while the model does not
+/// reason.
+pub(crate) fn refuses_logprobs(facts: &ModelFacts, is_thinking: bool) -> bool {
+    facts.refuses("logprobs") || is_thinking && facts.samplers == Some(Samplers::WithoutThinking)
 }
 
 pub(crate) fn user(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
@@ -177,9 +204,30 @@ pub(crate) fn user(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, 
     }
 }
 
+/// Writes the members of a chat completion that both OpenAI dialects have.
+pub(super) fn chat_shared(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
+    let is_stored = request.shared.iter().any(|(name, value)| name == "store" && *value == "true");
+    let skipped = (facts.metadata_needs_store == Some(true) && !is_stored).then_some("metadata");
+    shared_except(skipped, out, request, facts, left_out);
+}
+
 /// Writes the members that both OpenAI dialects have.
 pub(crate) fn shared(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
+    shared_except(None, out, request, facts, left_out);
+}
+
+fn shared_except(
+    skipped: Option<&str>,
+    out: &mut Writer,
+    request: &Request<'_>,
+    facts: &ModelFacts,
+    left_out: &mut LeftOut,
+) {
     for (name, value) in &request.shared {
+        if Some(&**name) == skipped {
+            left_out.hints([(&**name, *value)]);
+            continue;
+        }
         match shared_value(facts, name, value) {
             Some(value) => drop(out.key(name).raw(&value)),
             None => left_out.hints([(&**name, *value)]),
@@ -202,6 +250,10 @@ fn shared_value<'v>(facts: &ModelFacts, name: &str, value: &'v str) -> Option<Co
             }
             _ => Some(Cow::Borrowed(value)),
         },
+        "prompt_cache_retention" => {
+            let is_accepted = |accepted: &Vec<String>| text().is_some_and(|value| accepted.contains(&value));
+            facts.cache_retentions.as_ref().is_none_or(is_accepted).then_some(Cow::Borrowed(value))
+        }
         "service_tier" => {
             let is_accepted = text().map_or(facts.service_tiers.is_none(), |tier| facts.has_service_tier(&tier));
             is_accepted.then_some(Cow::Borrowed(value))

@@ -120,32 +120,22 @@ fn object<'b, const N: usize>(bytes: &'b [u8], scan: &Scan<'_, N>, name: &str) -
 
 /// Reads a `usage` object in any of the formats.
 fn read_object(used: &[u8]) -> Option<Usage> {
-    let wanted = [
-        "prompt_tokens",
-        "completion_tokens",
-        "input_tokens",
-        "output_tokens",
-        "total_tokens",
-        "input_tokens_details",
-        "input_token_details",
-        "cached_tokens",
-        "cache_read_input_tokens",
-    ];
+    let wanted = ["prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens"];
     let scan = json::scan_object(used, &wanted, MAX_DEPTH).ok()?;
     if scan.get("prompt_tokens").is_some() || scan.get("completion_tokens").is_some() {
         return usage::read(used);
     }
     let count = |name| scan.get(name).and_then(|value| usage::tokens(used, value));
     let (input, output) = (count("input_tokens"), count("output_tokens"));
-    let details = object(used, &scan, "input_tokens_details").or_else(|| object(used, &scan, "input_token_details"));
-    let flat = count("cached_tokens").max(count("cache_read_input_tokens")).unwrap_or(0);
-    let cached = details.map_or(0, |details| usage::cached_of(details).0).max(flat);
     let input_or_all = input.or_else(|| count("total_tokens").map(|all| all.saturating_sub(output.unwrap_or(0))));
     if input_or_all.is_none() && output.is_none() {
         return None;
     }
     let input = input_or_all.unwrap_or(0);
-    Some(Usage { input, output: output.unwrap_or(0), cached: cached.min(input), ..Usage::default() })
+    let cached = usage::Cached::of(used);
+    let read = cached.read.min(input);
+    let cache_write = cached.written.min(input - read);
+    Some(Usage { input, output: output.unwrap_or(0), cached: read, cache_write, ..Usage::default() })
 }
 
 /// Whether a text completion had a finish reason. If not, the gateway adds a final event.

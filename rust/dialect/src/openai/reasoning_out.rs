@@ -3,6 +3,7 @@
 use fairlead_core::{Error, ForcedTools, Level, ModelFacts, Thinking};
 
 use crate::accepted::{forces_tool, level};
+use crate::api::can_switch_off;
 use crate::left_out::LeftOut;
 use crate::model::{wrong, Effort, Member, Request};
 use crate::text::Writer;
@@ -27,7 +28,7 @@ impl Reasoning {
             return Ok(Self::default());
         }
         let needs_off = !request.tools.is_empty() && facts.tools_need_thinking_off == Some(true);
-        if needs_off && !facts.efforts.as_ref().is_none_or(|efforts| efforts.contains(&Level::None)) {
+        if needs_off && !can_switch_off(facts) {
             return Err(wrong("tools", "are accepted from this model only by the responses API of its provider"));
         }
         let is_off = needs_off || forces_tool(request) && facts.forced_tools == Some(ForcedTools::WithoutThinking);

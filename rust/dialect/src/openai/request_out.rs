@@ -50,7 +50,7 @@ pub(crate) fn write(
         out.key("chat_template_kwargs").raw(words);
     }
     members_out::user(&mut out, request, facts, left_out);
-    members_out::shared(&mut out, request, facts, left_out);
+    members_out::chat_shared(&mut out, request, facts, left_out);
     left_out.extras(request, if is_templated { DROPPED_WITH_TEMPLATE } else { DROPPED })?;
     Ok(out.close(b'}').take())
 }
@@ -90,7 +90,7 @@ impl MessageRules {
     fn of(to: Destination<'_>) -> Self {
         Self {
             ids: to.facts.call_ids.unwrap_or(CALL_IDS),
-            has_marks: to.facts.cache_marks.is_some_and(|most| most > 0),
+            has_marks: members_out::has_marks(to.facts),
             has_reasoning: to.fit.replays_reasoning,
         }
     }
@@ -103,7 +103,7 @@ fn user(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules) -> Result<(), Er
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
         out.open(b'{').key("role").raw(r#""tool""#).member("tool_call_id", &fitted_id(id, rules.ids)).key("content");
-        result(out, parts, *is_error, rules)?;
+        result(out, parts, *is_error, MarkedRules { rules, mark: part.cache.filter(|_| rules.has_marks) })?;
         out.close(b'}');
         shown.extend(parts.iter().filter(|part| !is_text(part)).map(|part| (id, part)));
     }
@@ -132,21 +132,35 @@ fn is_text(part: &Part<'_>) -> bool {
     matches!(part.content, Content::Text(_) | Content::Note { .. })
 }
 
-fn result(out: &mut Writer, parts: &[Part<'_>], is_error: bool, rules: MessageRules) -> Result<(), Error> {
+/// The rules for a tool result, and the cache mark of the whole result.
+#[derive(Clone, Copy)]
+struct MarkedRules<'a> {
+    rules: MessageRules,
+    mark: Option<&'a str>,
+}
+
+/// Writes the texts of a tool result. The mark of the whole result is written on its last text, unless that has one.
+fn result(out: &mut Writer, parts: &[Part<'_>], is_error: bool, marked: MarkedRules<'_>) -> Result<(), Error> {
+    let MarkedRules { rules, mark: whole } = marked;
     let mark = if is_error { "Error: " } else { "" };
-    let mut texts = parts.iter().filter(|part| is_text(part));
-    match (texts.next(), texts.next()) {
+    let texts = || parts.iter().filter(|part| is_text(part));
+    let is_marked = rules.has_marks && (whole.is_some() || texts().any(|part| part.cache.is_some()));
+    let mut first_two = texts();
+    match (first_two.next(), first_two.next()) {
         (None, _) => drop(out.str(mark.trim_end())),
-        (Some(Part { content: Content::Text(text), .. }), None) if is_error => {
+        (Some(Part { content: Content::Text(text), .. }), None) if is_error && !is_marked => {
             out.joined(&[mark, &text.decode()]);
         }
-        (Some(Part { content: Content::Text(text), .. }), None) => drop(out.text(text)),
+        (Some(Part { content: Content::Text(text), .. }), None) if !is_marked => drop(out.text(text)),
         _ => {
             out.open(b'[');
             if is_error {
                 out.open(b'{').key("type").raw(r#""text""#).key("text").str(mark).close(b'}');
             }
-            parts.iter().filter(|part| is_text(part)).try_for_each(|part| write_part(out, part, rules))?;
+            let last = texts().count().saturating_sub(1);
+            for (at, part) in texts().enumerate() {
+                write_marked_part(out, part, part.cache.or(whole.filter(|_| at == last)), rules)?;
+            }
             out.close(b']');
         }
     }
@@ -234,6 +248,11 @@ fn contents<'a>(out: &mut Writer, parts: impl Iterator<Item = &'a Part<'a>>, rul
 }
 
 fn write_part(out: &mut Writer, part: &Part<'_>, rules: MessageRules) -> Result<(), Error> {
+    write_marked_part(out, part, part.cache, rules)
+}
+
+/// Writes a part with this cache mark.
+fn write_marked_part(out: &mut Writer, part: &Part<'_>, mark: Option<&str>, rules: MessageRules) -> Result<(), Error> {
     let kind = |out: &mut Writer, name: &str| {
         out.open(b'{').key("type").str(name);
     };
@@ -278,7 +297,7 @@ fn write_part(out: &mut Writer, part: &Part<'_>, rules: MessageRules) -> Result<
         }
         _ => return Err(unsupported(&part.path)),
     }
-    if let Some(mark) = part.cache.filter(|_| rules.has_marks) {
+    if let Some(mark) = mark.filter(|_| rules.has_marks) {
         out.key("cache_control").raw(mark);
     }
     out.close(b'}');

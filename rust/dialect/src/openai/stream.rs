@@ -38,7 +38,7 @@ const DONE: &[u8] = b"data: [DONE]\n\n";
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
 /// The members that are read from an event with usage or an error.
-const WANTED: [&str; 4] = ["usage", "error", "choices", "service_tier"];
+const WANTED: [&str; 5] = ["usage", "error", "choices", "service_tier", "x_groq"];
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 static CALLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tool_calls\""));
 /// The bytes buffered from the end of a partial event, enough to find a finish reason that is split between two parts.
@@ -304,6 +304,9 @@ impl Progress {
             let service = usage::service_of(data, scan.get("service_tier"));
             let usage = data.get(used.span()).and_then(usage::read).map(|usage| Usage { service, ..usage });
             self.usage = usage.or(self.usage);
+        } else if let Some(groq) = scan.get("x_groq").filter(|groq| groq.kind == Kind::Object) {
+            // Groq reports the usage in the last chunk of every stream.
+            self.usage = data.get(groq.span()).and_then(usage::inside_groq).or(self.usage);
         }
         if let Some(member) = scan.get("error").filter(|member| error::is_error(*member)) {
             self.end = Some(Ended::InBand(error::read(data, member)));

@@ -25,6 +25,8 @@ struct ChunkIn<'a> {
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    x_groq: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     service_tier: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
@@ -102,6 +104,8 @@ impl Reader {
             let service = usage::service(chunk.service_tier.map(|tier| tier.get().as_bytes()));
             let usage = usage::read(object.get().as_bytes()).map(|usage| Usage { service, ..usage });
             self.usage = usage.or(self.usage);
+        } else if let Some(groq) = chunk.x_groq {
+            self.usage = usage::inside_groq(groq.get().as_bytes()).or(self.usage);
         }
         // Several choices are rejected when the request is translated.
         let Some(choice) = chunk.choices.0.filter(|choice| choice.index.unwrap_or(0) == 0) else {

@@ -74,6 +74,14 @@ fn the_usage_chunk_goes_to_a_caller_who_asked_only() {
 }
 
 #[test]
+fn the_usage_of_groq_is_read_in_its_own_member() {
+    let groq = r#"data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"r","usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":3}}}}"#;
+    let relayed = relay(false, &events(&[HELLO, groq, END]), End::Clean);
+    let usage = relayed.closing.usage.expect("usage");
+    assert_eq!((usage.input, usage.output, usage.cached), (7, 2, 3));
+}
+
+#[test]
 fn usage_in_an_event_with_choices_stays() {
     let both = r#"data: {"choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
     let stream = events(&[both, USED.replace('7', "9").as_str(), STOP, END]);

@@ -18,59 +18,80 @@ pub(super) fn read(object: &[u8]) -> Option<Usage> {
 }
 
 fn read_strictly(object: &[u8]) -> Result<Usage, JsonFault> {
-    let wanted = [
-        "prompt_tokens",
-        "completion_tokens",
-        "prompt_tokens_details",
-        "completion_tokens_details",
-        "prompt_cache_hit_tokens",
-        "cached_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-    ];
+    let wanted = ["prompt_tokens", "completion_tokens", "completion_tokens_details"];
     let scan = json::scan_object(object, &wanted, MAX_DEPTH)?;
     let count = |name| scan.get(name).and_then(|value| tokens(object, value));
-    let inside = |outer| object.get(scan.get(outer).filter(|value| value.kind == Kind::Object)?.span());
     let input = count("prompt_tokens").unwrap_or(0);
     let output = count("completion_tokens").unwrap_or(0);
-    // Vendors place these counts differently, and some write 0 in one place and the count in another.
-    let inner = inside("prompt_tokens_details").map(cached_of).unwrap_or_default();
-    let flat =
-        ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"].into_iter().filter_map(count).max();
-    let cached = flat.unwrap_or(0).max(inner.0);
-    let cache_write = count("cache_creation_input_tokens").unwrap_or(0).max(inner.1);
-    let reasoning = inside("completion_tokens_details").and_then(|inner| {
+    let reasoning = inside(object, scan.get("completion_tokens_details")).and_then(|inner| {
         let scan = json::scan_object(inner, &["reasoning_tokens"], MAX_DEPTH).ok()?;
         tokens(inner, scan.get("reasoning_tokens")?)
     });
-    let cached = cached.min(input);
+    let Cached { read, written } = Cached::of(object);
+    let cached = read.min(input);
     Ok(Usage {
         input,
         output,
         cached,
         reasoning: reasoning.unwrap_or(0).min(output),
-        cache_write: cache_write.min(input - cached),
+        cache_write: written.min(input - cached),
         ..Usage::default()
     })
 }
 
-/// Returns the tokens read from the cache and written to it, from the details of a prompt. Accepts OpenAI's name,
-/// Anthropic's, and the short names of upstream gateways.
-pub(crate) fn cached_of(details: &[u8]) -> (u64, u64) {
-    let wanted = [
-        "cached_tokens",
-        "cache_read_input_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "cache_creation_input_tokens",
-        "cache_creation_tokens",
-    ];
-    let Ok(scan) = json::scan_object(details, &wanted, MAX_DEPTH) else { return (0, 0) };
-    let most = |names: &[&str]| {
-        let counts = names.iter().filter_map(|name| scan.get(name).and_then(|value| tokens(details, value)));
-        counts.max().unwrap_or(0)
-    };
-    (most(&wanted[..3]), most(&wanted[3..]))
+/// Reads the usage in Groq's own member of a chunk, `x_groq`.
+pub(super) fn inside_groq(member: &[u8]) -> Option<Usage> {
+    let scan = json::scan_object(member, &["usage"], MAX_DEPTH).ok()?;
+    inside(member, scan.get("usage")).and_then(read)
+}
+
+fn inside(object: &[u8], value: Option<json::Value>) -> Option<&[u8]> {
+    object.get(value.filter(|value| value.kind == Kind::Object)?.span())
+}
+
+/// The tokens of a prompt that were read from the provider's cache and written to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Cached {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+}
+
+/// The members with the counts of the cache, at any maker of OpenAI's dialects. They are in the usage itself or in the
+/// details of the prompt, and some makers write 0 in one place and the count in the other.
+const CACHED: [&str; 10] = [
+    // OpenAI, Mistral, Groq and xAI in the details, Moonshot in the usage.
+    "cached_tokens",
+    // DeepSeek.
+    "prompt_cache_hit_tokens",
+    // Anthropic, and gateways that speak both dialects.
+    "cache_read_input_tokens",
+    "cache_read_tokens",
+    // The tokens that were written begin here: OpenAI, Anthropic, gateways.
+    "cache_write_tokens",
+    "cache_creation_input_tokens",
+    "cache_creation_tokens",
+    // The details of the prompt begin here: chat, responses, realtime.
+    "prompt_tokens_details",
+    "input_tokens_details",
+    "input_token_details",
+];
+const WRITTEN_AT: usize = 4;
+const DETAILS_AT: usize = 7;
+
+impl Cached {
+    /// Reads the counts of a `usage` object and of the details in it.
+    pub(crate) fn of(usage: &[u8]) -> Self {
+        let Ok(scan) = json::scan_object(usage, &CACHED, MAX_DEPTH) else { return Self::default() };
+        let most = |names: &[&str]| {
+            let counts = names.iter().filter_map(|name| scan.get(name).and_then(|value| tokens(usage, value)));
+            counts.max().unwrap_or(0)
+        };
+        let flat = Self { read: most(&CACHED[..WRITTEN_AT]), written: most(&CACHED[WRITTEN_AT..DETAILS_AT]) };
+        let details = CACHED[DETAILS_AT..].iter().filter_map(|name| inside(usage, scan.get(name)));
+        details
+            .map(Self::of)
+            .fold(flat, |one, other| Self { read: one.read.max(other.read), written: one.written.max(other.written) })
+    }
 }
 
 /// Returns the tier that served an answer, from the JSON of its `service_tier`. The standard tier if absent.

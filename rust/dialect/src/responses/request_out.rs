@@ -6,8 +6,7 @@ use crate::accepted::{level, sampling, Sampling};
 use crate::fit::Destination;
 use crate::left_out::LeftOut;
 use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
-use crate::openai::members_out::write_schema;
-use crate::openai::members_out::{shared, user as user_name};
+use crate::openai::members_out::{refuses_logprobs, shared, user as user_name, write_schema};
 use crate::openai::reasoning_out::effort;
 use crate::openai::request_out::is_film;
 use crate::portable_id::fitted_id;
@@ -37,19 +36,18 @@ pub(crate) fn write(
     }
     let reasoning = Reasoning::of(request, facts, left_out);
     let Sampling { temperature, top_p, top_k } = sampling(request, facts, reasoning.is_on, left_out);
-    for (name, value) in [
-        ("max_output_tokens", request.max_tokens),
-        ("temperature", temperature),
-        ("top_p", top_p),
-        ("top_logprobs", request.logprobs.filter(|others| *others != "0")),
-    ] {
+    let logprobs = request.logprobs.filter(|_| !refuses_logprobs(facts, reasoning.is_on));
+    output_limit(&mut out, request, facts);
+    for (name, value) in
+        [("temperature", temperature), ("top_p", top_p), ("top_logprobs", logprobs.filter(|others| *others != "0"))]
+    {
         if let Some(value) = value {
             out.key(name).raw(value);
         }
     }
     tools(&mut out, request, facts, left_out)?;
-    text(&mut out, request);
-    reasoning.write(&mut out, request);
+    text(&mut out, request, facts, left_out)?;
+    reasoning.write(&mut out, logprobs.is_some());
     user_name(&mut out, request, facts, left_out);
     // Callers of other dialects send the whole conversation each time, so nothing needs to be stored.
     if !request.shared.iter().any(|(name, _)| name == "store") {
@@ -64,10 +62,21 @@ pub(crate) fn write(
             (Member::TopK, top_k.is_some()),
             (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
             (Member::PresencePenalty, request.presence_penalty.is_some()),
+            (Member::Logprobs, request.logprobs.is_some() && logprobs.is_none()),
         ],
     )?;
     left_out.extras(request, DROPPED)?;
     Ok(out.close(b'}').take())
+}
+
+/// Writes the output limit, raised to the least one that the provider accepts.
+fn output_limit(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts) {
+    let Some(most) = request.max_tokens else { return };
+    out.key("max_output_tokens");
+    match facts.output_least.filter(|least| most.parse::<u64>().is_ok_and(|most| most < *least)) {
+        Some(least) => out.number(least),
+        None => out.raw(most),
+    };
 }
 
 /// The reasoning level to send.
@@ -95,7 +104,7 @@ impl Reasoning {
         Self { level, is_on }
     }
 
-    fn write(&self, out: &mut Writer, request: &Request<'_>) {
+    fn write(&self, out: &mut Writer, has_logprobs: bool) {
         let is_asked = self.level.is_some_and(|level| level != "none");
         if let Some(level) = self.level {
             out.key("reasoning").open(b'{').key("effort").str(level);
@@ -104,23 +113,25 @@ impl Reasoning {
             }
             out.close(b'}');
         }
-        if request.logprobs.is_none() && !is_asked {
+        if !has_logprobs && !is_asked {
             return;
         }
         out.key("include").open(b'[');
         if is_asked {
             out.raw(r#""reasoning.encrypted_content""#);
         }
-        if request.logprobs.is_some() {
+        if has_logprobs {
             out.raw(r#""message.output_text.logprobs""#);
         }
         out.close(b']');
     }
 }
 
-fn text(out: &mut Writer, request: &Request<'_>) {
-    if request.format.is_none() && request.verbosity.is_none() {
-        return;
+fn text(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
+    let verbosity = request.verbosity.filter(|_| !facts.refuses("verbosity"));
+    left_out.members(request, &[(Member::Verbosity, request.verbosity.is_some() && verbosity.is_none())])?;
+    if request.format.is_none() && verbosity.is_none() {
+        return Ok(());
     }
     out.key("text").open(b'{');
     match &request.format {
@@ -132,10 +143,11 @@ fn text(out: &mut Writer, request: &Request<'_>) {
             out.close(b'}');
         }
     }
-    if let Some(verbosity) = request.verbosity {
+    if let Some(verbosity) = verbosity {
         out.key("verbosity").raw(verbosity);
     }
     out.close(b'}');
+    Ok(())
 }
 
 fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
@@ -165,8 +177,11 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
             out.key("tool_choice").open(b'{').key("type").raw(r#""function""#).member("name", name).close(b'}');
         }
     }
-    if let Some(parallel) = request.parallel {
+    let Some(parallel) = request.parallel else { return Ok(()) };
+    if !facts.refuses("parallel_tool_calls") {
         out.key("parallel_tool_calls").flag(parallel);
+    } else if !parallel {
+        left_out.member(request, Member::Parallel)?;
     }
     Ok(())
 }

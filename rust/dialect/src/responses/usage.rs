@@ -4,7 +4,7 @@ use fairlead_core::Usage;
 use serde::Deserialize;
 
 use crate::lenient;
-use crate::openai::usage::Tokens;
+use crate::openai::usage::{Cached, Tokens};
 use crate::text::Writer;
 
 #[derive(Deserialize)]
@@ -14,24 +14,7 @@ struct UsageIn {
     #[serde(default)]
     output_tokens: Tokens,
     #[serde(default)]
-    input_tokens_details: Option<InputIn>,
-    #[serde(default)]
     output_tokens_details: Option<OutputIn>,
-    // Flat, as servers write it that also support Anthropic's dialect.
-    #[serde(default)]
-    cached_tokens: Tokens,
-    #[serde(default)]
-    cache_read_input_tokens: Tokens,
-    #[serde(default)]
-    cache_creation_input_tokens: Tokens,
-}
-
-#[derive(Default, Deserialize)]
-struct InputIn {
-    #[serde(default)]
-    cached_tokens: Tokens,
-    #[serde(default)]
-    cache_write_tokens: Tokens,
 }
 
 #[derive(Default, Deserialize)]
@@ -48,11 +31,10 @@ pub(crate) fn read(object: &[u8]) -> Option<Usage> {
 fn read_strictly(object: &[u8]) -> serde_json::Result<Usage> {
     let usage: UsageIn = serde_json::from_slice(object)?;
     let (Tokens(input), Tokens(output)) = (usage.input_tokens, usage.output_tokens);
-    let inside = usage.input_tokens_details.unwrap_or_default();
-    let flat = usage.cached_tokens.0.max(usage.cache_read_input_tokens.0);
-    let cached = inside.cached_tokens.0.max(flat).min(input);
+    let counts = Cached::of(object);
+    let cached = counts.read.min(input);
     let reasoning = usage.output_tokens_details.unwrap_or_default().reasoning_tokens.0.min(output);
-    let cache_write = inside.cache_write_tokens.0.max(usage.cache_creation_input_tokens.0).min(input - cached);
+    let cache_write = counts.written.min(input - cached);
     Ok(Usage { input, output, cached, reasoning, cache_write, ..Usage::default() })
 }
 
@@ -79,6 +61,8 @@ mod tests {
             br#"{"input_tokens":9,"output_tokens":1,"cache_read_input_tokens":4,"cache_creation_input_tokens":2}"#;
         let wanted = Usage { input: 9, output: 1, cached: 4, cache_write: 2, ..Usage::default() };
         assert_eq!(read(flat), Some(wanted));
+        let deepseek = br#"{"input_tokens":9,"output_tokens":1,"prompt_cache_hit_tokens":4,"input_tokens_details":{"cache_creation_tokens":2}}"#;
+        assert_eq!(read(deepseek), Some(wanted));
         let odd = br#"{"input_tokens":5,"input_tokens_details":{"cached_tokens":9},"output_tokens":null}"#;
         assert_eq!(read(odd), Some(Usage { input: 5, cached: 5, ..Usage::default() }));
         assert_eq!(read(b"null"), None);

@@ -105,7 +105,9 @@ async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
         return call.refuse(&fault);
     }
     for at in 0..call.choice.targets.len() {
-        let target = Arc::clone(&call.choice.targets[at]);
+        let own = &call.choice.targets[at];
+        let variant = if call.choice.needs_responses(at) { own.with_responses() } else { None };
+        let target = variant.unwrap_or_else(|| Arc::clone(own));
         call.settlement.target = Some(Arc::clone(&target));
         call.settlement.upstream_model = Some(call.choice.upstream_model(at).to_owned());
         let counted = match count_at(call, &target, at, body, request).await {

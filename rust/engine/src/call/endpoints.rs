@@ -208,6 +208,7 @@ pub fn narrow(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Err
     let is_embedding = embedding(route).is_some();
     let is_compaction = route.answer == Answer::Relayed(Relayed::Compact);
     let has_it = |at: &usize| match choice.targets[*at].connection.dialect {
+        Dialect::Openai if is_compaction => choice.needs_responses(*at),
         dialect if is_compaction => dialect == Dialect::OpenaiResponses,
         Dialect::Openai => true,
         // A provider with the responses dialect also has OpenAI's other calls; embeddings exist even without them.

@@ -21,7 +21,8 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
         return failed.error.retry != Retry::Never;
     }
     failed.rejection.as_ref().is_none_or(|rejection| {
-        matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413) || rejection.reason != RejectionReason::Request
+        matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413)
+            || !matches!(rejection.reason, RejectionReason::Policy | RejectionReason::Request)
     })
 }
 

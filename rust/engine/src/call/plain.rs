@@ -69,7 +69,10 @@ pub async fn take(
     if is_stream {
         // Some servers stream although no stream was requested.
         let whole = whole_of_stream(target.connection.dialect, &body);
-        body = whole.ok_or_else(|| invalid("The provider streamed its answer, and the stream is incomplete."))?;
+        body = whole.ok_or_else(|| {
+            let message = "The provider ended its stream before the answer was complete.";
+            Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, message)
+        })?;
     }
     let whole = wording.answer(target, &body)?;
     let thought = reasoning::thought_of_answer(target, &body);

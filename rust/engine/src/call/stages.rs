@@ -369,6 +369,8 @@ pub(crate) async fn say(
     let mut slot = slot::acquire(shared, target, &alone.entrant(0, tokens), &mut Duration::default()).await?;
     let parsed = request::read(body)?;
     let wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
+    // The variant of the target that the request needs.
+    let target = &alone.targets[0];
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
         let uri = target.uri(&alone.upstream_model, false)?;

@@ -481,7 +481,7 @@ fn blames_request(error: &UpstreamError) -> bool {
         || matches!(error.code.as_deref(), Some("400" | "404" | "413" | "422"));
     match reason_of(error) {
         RejectionReason::Credential => false,
-        RejectionReason::Request => is_invalid,
+        RejectionReason::Policy | RejectionReason::Request => is_invalid,
         _ => true,
     }
 }

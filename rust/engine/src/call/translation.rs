@@ -22,7 +22,7 @@ use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{answer_text, AnswerText, Destination, Fit, Pieces, SentRequest};
+use fairlead_dialect::{answer_text, AnswerText, ApiNeed, Destination, Fit, Pieces, SentRequest};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -142,24 +142,16 @@ impl Translation {
         wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
-        for (at, target) in choice.targets.iter().enumerate() {
-            let form = target.connection.dialect;
-            let upstream_model = choice.upstream_model(at);
-            if wording.find(target, upstream_model).is_none() {
-                let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
-                let fit = wording.bounds.at(target, upstream_model);
-                let lowered = Fit { most: fit.cap.or(most), ..fit };
-                let facts = target.connection.facts_of(upstream_model);
-                let to = Destination { model: upstream_model, fit: &lowered, facts };
-                match translate::request_for(Pair { caller, provider: form }, body, parsed, to) {
-                    Ok(sent) => wording.keep(target, upstream_model, sent),
-                    Err(error) => {
-                        fault = Some(error);
-                        continue;
-                    }
+        for at in 0..choice.targets.len() {
+            let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
+            match wording.write(body, parsed, &choice.targets[at], choice.upstream_model(at), most) {
+                Ok(None) => places.push(at),
+                Ok(Some(variant)) => {
+                    choice.targets[at] = variant;
+                    places.push(at);
                 }
+                Err(error) => fault = Some(error),
             }
-            places.push(at);
         }
         if places.is_empty() {
             if let Some(fault) = fault {
@@ -170,6 +162,50 @@ impl Translation {
             *choice = choice.narrowed(&places);
         }
         Ok(wording)
+    }
+
+    /// Writes the body for a target, unless there is one that fits. Returns the variant of the target that the request
+    /// needs, if it needs one. `most` is the model's maximum output in tokens.
+    fn write(
+        &mut self,
+        body: &Bytes,
+        parsed: &ChatRequest,
+        target: &Arc<Target>,
+        upstream_model: &str,
+        most: Option<u64>,
+    ) -> Result<Option<Arc<Target>>, Error> {
+        let need = ApiNeed::of(self.caller, body, parsed, target.connection.facts_of(upstream_model));
+        let variant = if need == ApiNeed::Chat { None } else { target.with_responses() };
+        let Some(variant) = variant else {
+            return self.write_for(body, parsed, target, upstream_model, most).map(|()| None);
+        };
+        match self.write_for(body, parsed, &variant, upstream_model, most) {
+            Ok(()) => Ok(Some(variant)),
+            Err(_) if need == ApiNeed::Preferred => {
+                self.write_for(body, parsed, target, upstream_model, most).map(|()| None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write_for(
+        &mut self,
+        body: &Bytes,
+        parsed: &ChatRequest,
+        target: &Target,
+        upstream_model: &str,
+        most: Option<u64>,
+    ) -> Result<(), Error> {
+        if self.find(target, upstream_model).is_some() {
+            return Ok(());
+        }
+        let fit = self.bounds.at(target, upstream_model);
+        let lowered = Fit { most: fit.cap.or(most), ..fit };
+        let facts = target.connection.facts_of(upstream_model);
+        let to = Destination { model: upstream_model, fit: &lowered, facts };
+        let sent = translate::request_for(self.pair(target), body, parsed, to)?;
+        self.keep(target, upstream_model, sent);
+        Ok(())
     }
 
     /// Keeps the body for a target, and for others that it fits.

@@ -4,7 +4,7 @@ use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
 use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy, ToolFilter};
-use fairlead_core::{Inexpressible, Served};
+use fairlead_core::{Api, Inexpressible, Served};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -96,6 +96,12 @@ impl Choice {
 
     pub fn upstream_model(&self, at: usize) -> &str {
         self.leg(at).map_or(self.upstream_model.as_str(), |leg| &leg.upstream_model)
+    }
+
+    /// Returns whether only OpenAI's responses API serves the model at this target.
+    pub fn needs_responses(&self, at: usize) -> bool {
+        let facts = self.targets[at].connection.facts_of(self.upstream_model(at));
+        facts.api == Some(Api::Responses)
     }
 
     /// Describes a request of this many tokens for the admission control of the target's connection.

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One connection of the snapshot, prepared for requests.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub struct Target {
     pub is_own_machine: bool,
     /// Variants of this target that use the proxies of keys and combos, created at first use.
     detours: ProxiedTargets,
+    /// The variant of this target that uses OpenAI's responses API, created at first use.
+    responses: OnceLock<Arc<Target>>,
 }
 
 type ProxiedTargets = Mutex<SmallVec<[(Option<Arc<Proxy>>, Arc<Target>); 1]>>;
@@ -147,6 +149,7 @@ impl Target {
             resilience: Arc::default(),
             is_own_machine,
             detours: ProxiedTargets::default(),
+            responses: OnceLock::new(),
         })
     }
 
@@ -179,7 +182,25 @@ impl Target {
             resilience: Arc::clone(&self.resilience),
             is_own_machine: self.is_own_machine,
             detours: ProxiedTargets::default(),
+            responses: OnceLock::new(),
         }
+    }
+
+    /// Returns this target with OpenAI's responses API instead of chat completions. `None` if its provider speaks
+    /// another dialect, or if the operator set the path of the calls.
+    pub fn with_responses(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let connection = &self.connection;
+        if connection.dialect != Dialect::Openai || connection.chat_path.is_some() {
+            return None;
+        }
+        if let Some(made) = self.responses.get() {
+            return Some(Arc::clone(made));
+        }
+        let chat_uri = self.uri_of("/responses").ok()?;
+        let count_uri = format!("{}/input_tokens", chat_uri.path()).parse().ok()?;
+        let connection = Arc::new(Connection { dialect: Dialect::OpenaiResponses, ..(**connection).clone() });
+        let made = Self { connection, chat_uri, count_uri: Some(count_uri), ..self.routed(self.origin.proxy()) };
+        Some(Arc::clone(self.responses.get_or_init(|| Arc::new(made))))
     }
 
     /// Sends every call of the connection through this proxy.
@@ -379,6 +400,20 @@ mod tests {
         assert_eq!(target.chat_uri, "/v1/messages");
         assert_eq!(target.count_uri("m"), Ok(Some("/v1/messages/count_tokens".parse().expect("a path"))));
         assert_eq!(target.headers["anthropic-version"], "2023-06-01");
+    }
+
+    #[test]
+    fn the_responses_api_is_beside_chat_completions() {
+        let base = Arc::new(build(connection("https://api.example/v1", "")).expect("usable"));
+        let variant = base.with_responses().expect("a variant");
+        assert_eq!(variant.uri("m", true).expect("a path"), "/v1/responses");
+        let count = variant.count_uri("m").expect("a path").expect("counts");
+        assert_eq!(count, "/v1/responses/input_tokens");
+        assert_eq!(variant.connection.dialect, Dialect::OpenaiResponses);
+        assert!(Arc::ptr_eq(&variant.hot, &base.hot) && Arc::ptr_eq(&variant, &base.with_responses().expect("one")));
+        assert!(variant.with_responses().is_none());
+        let own = Arc::new(build(connection("http://h", r#","chat_path":"chat""#)).expect("usable"));
+        assert!(own.with_responses().is_none());
     }
 
     #[test]
