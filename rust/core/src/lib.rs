@@ -92,8 +92,8 @@ pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
 pub use facts::{
-    BlankTexts, CapMember, FactTable, FactTables, ForcedTools, Letters, Level, ModelFacts, NameRule, Prefill, Samplers,
-    Schemas, StreamingUsage, Thinking,
+    BlankTexts, CapMember, FactTable, FactTables, ForcedTools, Letters, Level, ModelFacts, NameRule, Output, Prefill,
+    Samplers, Schemas, StreamingUsage, Thinking,
 };
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
 pub use ip_filter::AddressSet;

@@ -1,10 +1,10 @@
 //! Adapts a request to what a model accepts: reasoning levels, samplers, prompt cache marks. Every writer uses this
 //! module.
 
-use fairlead_core::{Level, ModelFacts, Samplers};
+use fairlead_core::{Error, Level, ModelFacts, Samplers};
 
 use crate::left_out::LeftOut;
-use crate::model::{Choice, Content, Effort, Member, Part, Request};
+use crate::model::{Choice, Content, Effort, Member, Part, Request, Role, Turn};
 
 /// Returns whether the request forces a tool call.
 pub(crate) fn forces_tool(request: &Request<'_>) -> bool {
@@ -69,6 +69,25 @@ fn one_sampler(requested: Sampling<'_>, is_thinking: bool) -> Sampling<'_> {
     Sampling {
         top_p: requested.top_p.filter(is_wide).filter(|_| requested.temperature.is_none()),
         ..Sampling::default()
+    }
+}
+
+/// Removes stop sequences beyond the accepted number, or rejects the request.
+pub(crate) fn limit_stops(request: &mut Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
+    let Some(most) = facts.stops_most.filter(|most| request.stop.len() > *most) else { return Ok(()) };
+    left_out.member(request, Member::Stop)?;
+    request.stop.truncate(most);
+    Ok(())
+}
+
+/// Moves the system prompt to the first turn of the user.
+pub(crate) fn move_system(request: &mut Request<'_>) {
+    if request.system.is_empty() {
+        return;
+    }
+    match request.turns.first_mut() {
+        Some(turn) if turn.role == Role::User => drop(turn.parts.splice(0..0, std::mem::take(&mut request.system))),
+        _ => request.turns.insert(0, Turn { role: Role::User, parts: std::mem::take(&mut request.system) }),
     }
 }
 

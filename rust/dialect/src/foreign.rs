@@ -1,4 +1,5 @@
-//! Removes reasoning signed by another vendor from a body that otherwise passes unchanged.
+//! Removes reasoning signed by another vendor from a body that otherwise passes unchanged, and moves images that Claude
+//! rejects.
 //!
 //! A conversation that moves to another provider carries signatures of the first one. A caller sends them back
 //! unchanged, and the second provider would reject every further turn. A single search finds bodies without foreign
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
+use crate::moved_images::{self, Mover};
 use crate::signature::{is_foreign_to_gemini, is_foreign_to_messages, is_foreign_to_responses, UNSIGNED};
 
 /// Spans of a body and the bytes that replace them.
@@ -22,8 +24,8 @@ type Replacements = SmallVec<[(Range<usize>, Bytes); 4]>;
 pub(crate) fn edits(form: Dialect, body: &[u8]) -> Replacements {
     let mut edits = Replacements::new();
     match form {
-        Dialect::Anthropic if has(body, b"\"signature\"", is_foreign_to_messages) => {
-            edits.extend(rebuilt(body, message));
+        Dialect::Anthropic if has(body, b"\"signature\"", is_foreign_to_messages) || moved_images::has_any(body) => {
+            edits.extend(without(body, is_foreign_to_messages));
         }
         Dialect::OpenaiResponses if has(body, b"\"encrypted_content\"", is_foreign_to_responses) => {
             edits.extend(rebuilt(body, item));
@@ -38,6 +40,17 @@ pub(crate) fn edits(form: Dialect, body: &[u8]) -> Replacements {
         _ => {}
     }
     edits
+}
+
+/// Returns the edit that removes all reasoning from a messages request.
+pub(crate) fn without_thinking(body: &[u8]) -> Option<(Range<usize>, Bytes)> {
+    without(body, |_| true)
+}
+
+/// Returns the edit that removes selected reasoning from a messages request, and moves images to the user.
+fn without(body: &[u8], is_out: fn(&str) -> bool) -> Option<(Range<usize>, Bytes)> {
+    let mut mover = Mover::default();
+    rebuilt(body, |raw| message(raw, is_out).and_then(|text| mover.take(text)))
 }
 
 fn has(body: &[u8], name: &[u8], is: fn(&str) -> bool) -> bool {
@@ -65,7 +78,7 @@ fn values<'a>(body: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usiz
 }
 
 /// Rebuilds the conversation's list. `keep` returns the new text of an element, or `None` to remove it.
-fn rebuilt(body: &[u8], keep: fn(&RawValue) -> Option<String>) -> Option<(Range<usize>, Bytes)> {
+fn rebuilt(body: &[u8], keep: impl FnMut(&RawValue) -> Option<String>) -> Option<(Range<usize>, Bytes)> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow, default, alias = "input")]
@@ -79,8 +92,9 @@ fn rebuilt(body: &[u8], keep: fn(&RawValue) -> Option<String>) -> Option<(Range<
     Some((start..start + list.len(), Bytes::from(format!("[{}]", remaining.join(",")))))
 }
 
-/// Returns a message without other vendors' reasoning, or `None` if nothing else is left.
-fn message(raw: &RawValue) -> Option<String> {
+/// Returns a message without the reasoning whose signature `is_out` selects, or `None` if nothing else is left.
+/// Redacted reasoning has no signature of its own and is tested as an unmarked one.
+fn message(raw: &RawValue, is_out: fn(&str) -> bool) -> Option<String> {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow, default)]
@@ -98,9 +112,10 @@ fn message(raw: &RawValue) -> Option<String> {
     let Some(content) = content else { return Some(text.to_owned()) };
     let Ok(blocks) = serde_json::from_str::<Vec<&RawValue>>(content.get()) else { return Some(text.to_owned()) };
     let is_kept = |block: &&&RawValue| {
-        serde_json::from_str::<Block<'_>>(block.get()).map_or(true, |block| {
-            block.r#type.as_deref() != Some("thinking")
-                || !block.signature.as_deref().is_some_and(is_foreign_to_messages)
+        serde_json::from_str::<Block<'_>>(block.get()).map_or(true, |block| match block.r#type.as_deref() {
+            Some("thinking") => !block.signature.as_deref().is_some_and(is_out),
+            Some("redacted_thinking") => !is_out("redacted"),
+            _ => true,
         })
     };
     let remaining: Vec<&str> = blocks.iter().filter(is_kept).map(|block| block.get()).collect();
@@ -156,6 +171,27 @@ mod tests {
         assert!(sent.contains(r#""signature":"EuYB""#), "{sent}");
         assert!(sent.ends_with(r#","x":1}"#), "{sent}");
         serde_json::from_str::<serde_json::Value>(&sent).expect("JSON");
+    }
+
+    #[test]
+    fn an_image_of_an_earlier_answer_moves_to_the_user_for_claude() {
+        let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}"#;
+        let body = format!(
+            r#"{{"model":"m","max_tokens":9,"messages":[{{"role":"user","content":"a"}},
+            {{"role":"assistant","content":[{{"type":"text","text":"b"}},{image}]}},
+            {{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":"1"}}]}},
+            {{"role":"assistant","content":[{image}]}},
+            {{"role":"user","content":"c"}}]}}"#
+        );
+        let sent = sent(Dialect::Anthropic, body.leak());
+        let sent: serde_json::Value = serde_json::from_str(&sent).expect("JSON");
+        let turns = sent["messages"].as_array().expect("turns");
+        assert_eq!(turns.len(), 4, "{sent}");
+        assert_eq!(turns[1]["content"], serde_json::json!([{"type": "text", "text": "b"}]));
+        let kinds: Vec<_> =
+            turns[3]["content"].as_array().expect("blocks").iter().map(|block| &block["type"]).collect();
+        assert_eq!(kinds, ["text", "image", "image", "text"]);
+        assert_eq!(turns[3]["content"][3]["text"], "c");
     }
 
     #[test]

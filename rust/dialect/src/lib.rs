@@ -9,16 +9,17 @@
 //! - [`openai::answer`], [`sse`] and [`openai::stream`]: complete answers, event streams, streamed answers
 //! - [`shapes`]: errors in the format of each surface
 //! - `rejection`: why a provider rejected a request
-//! - [`fit`] and `foreign`: edits to a body for a model's limits, and for other vendors' signatures
+//! - [`fit`], `foreign` and `moved_images`: edits to a body for a model's limits, and for other vendors' signatures and
+//!   images
 //! - `provider_members`: size limits of members that only a provider reads
 //!
 //! For a caller and a provider of different dialects:
 //!
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
-//! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
-//! - `signature`, `portable_id` and `call_ids`: reasoning signatures, and ids of tool calls
-//! - `arguments`: arguments of tool calls in an answer
+//! - `accepted`, `accepted_media`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
+//! - `signature`, `portable_id`, `call_ids` and `unique_ids`: reasoning signatures, and ids of tool calls
+//! - `arguments`: arguments of tool calls in an answer; `media`: its images and audio
 //! - `answer_context`: parts of an answer that depend on its request
 //!
 //! For answers of any kind:
@@ -36,6 +37,7 @@
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
 mod accepted;
+mod accepted_media;
 mod answer_context;
 mod answer_text;
 mod anthropic;
@@ -49,7 +51,11 @@ mod ending;
 // Called by module path: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
 #[cfg(test)]
+mod fact_reader_tests;
+#[cfg(test)]
 mod facts_tests;
+#[cfg(test)]
+mod families_tests;
 mod fit;
 mod foreign;
 #[cfg(test)]
@@ -58,7 +64,11 @@ mod fuzz;
 mod gemini;
 mod left_out;
 mod lenient;
+mod media;
+#[cfg(test)]
+mod media_tests;
 mod model;
+mod moved_images;
 // A dialect of callers only. Called by module path: `ollama::read`, `ollama::answer`.
 pub mod ollama;
 // The engine uses these modules directly for chat without translation: `openai::request::read`, `openai::stream`.
@@ -69,6 +79,8 @@ mod provider_members;
 mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
+#[cfg(test)]
+mod replayed_tests;
 mod responses;
 mod shapes;
 mod signature;
@@ -83,6 +95,7 @@ mod text;
 mod tool_names;
 // Called by module path: `translate::read`, `translate::request`, `translate::answer`.
 pub mod translate;
+mod unique_ids;
 
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;

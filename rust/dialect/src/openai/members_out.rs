@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Samplers, Schemas, StreamingUsage};
+use fairlead_core::{
+    CapMember, Error, ForcedTools, Letters, ModelFacts, NameRule, Output, Samplers, Schemas, StreamingUsage,
+};
 use serde_json::Value;
 
 use super::strict::is_strict;
@@ -112,7 +114,7 @@ fn choice(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out:
 }
 
 /// Returns the instruction that describes the schema to a model without schema support.
-pub(super) fn schema_in_words(request: &Request<'_>, facts: &ModelFacts) -> Option<String> {
+pub(crate) fn schema_in_words(request: &Request<'_>, facts: &ModelFacts) -> Option<String> {
     match &request.format {
         Some(Format::Schema { schema, .. }) if facts.schemas == Some(Schemas::JsonObject) => {
             Some(format!("Answer with one JSON object that follows this JSON schema, and nothing else:\n{schema}"))
@@ -130,6 +132,23 @@ pub(super) fn response_format(out: &mut Writer, request: &Request<'_>, facts: &M
             out.close(b'}').close(b'}');
         }
         Some(_) => drop(out.key("response_format").raw(r#"{"type":"json_object"}"#)),
+    }
+}
+
+/// Writes the kinds of output, and the voice of generated speech.
+pub(super) fn outputs(out: &mut Writer, request: &Request<'_>) {
+    let Some(outputs) = &request.outputs else { return };
+    out.key("modalities").open(b'[');
+    for output in outputs {
+        out.raw(match output {
+            Output::Text => r#""text""#,
+            Output::Image => r#""image""#,
+            Output::Audio => r#""audio""#,
+        });
+    }
+    out.close(b']');
+    if let (true, Some(voice)) = (outputs.contains(&Output::Audio), &request.voice) {
+        out.key("audio").open(b'{').member("voice", voice).key("format").raw(r#""pcm16""#).close(b'}');
     }
 }
 

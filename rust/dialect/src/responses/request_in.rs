@@ -6,6 +6,7 @@ use fairlead_core::{Dialect, Error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::item::generated_image;
 use crate::model::{
     is_neutral, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part, Request,
     Role, Source, Tool, Turn,
@@ -13,7 +14,7 @@ use crate::model::{
 use crate::openai::members::{arguments, count, effort, number, read_shared, tool_choice, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
 use crate::signature::{from_responses_caller, CallerReasoning};
-use crate::text::{Text, Writer};
+use crate::text::{if_text, Text, Writer};
 
 /// An item. Unknown members come from an earlier answer and are ignored.
 #[derive(Deserialize)]
@@ -38,6 +39,11 @@ struct ItemIn<'a> {
     summary: Option<Vec<SummaryIn<'a>>>,
     #[serde(borrow, default)]
     encrypted_content: Option<Text<'a>>,
+    /// The image of an earlier answer, in base64.
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    result: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    output_format: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -201,14 +207,8 @@ fn chosen_function(value: &RawValue) -> Result<Choice<'_>, Error> {
 const HOSTED: &[&str] =
     &["web_search", "image_generation", "code_interpreter", "file_search", "tool_search", "local_shell"];
 /// Items that such tools add to the conversation. No other provider accepts them.
-const HOSTED_ITEMS: &[&str] = &[
-    "web_search_call",
-    "image_generation_call",
-    "code_interpreter_call",
-    "file_search_call",
-    "tool_search_call",
-    "tool_search_output",
-];
+const HOSTED_ITEMS: &[&str] =
+    &["web_search_call", "code_interpreter_call", "file_search_call", "tool_search_call", "tool_search_output"];
 
 fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
     #[derive(Deserialize)]
@@ -268,6 +268,12 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
             "reasoning" => {
                 if let Some(content) = thought(item) {
                     push_assistant_part(request, Part::new(path(), content));
+                }
+            }
+            "image_generation_call" => {
+                let image = item.result.and_then(|result| generated_image(&result, item.output_format.as_ref()));
+                if let Some(image) = image {
+                    push_assistant_part(request, Part::new(path(), image));
                 }
             }
             kind if HOSTED_ITEMS.contains(&kind) => {}

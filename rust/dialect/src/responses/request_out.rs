@@ -64,6 +64,7 @@ pub(crate) fn write(
             (Member::TopK, top_k.is_some()),
             (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
             (Member::PresencePenalty, request.presence_penalty.is_some()),
+            (Member::Outputs, request.outputs.is_some()),
         ],
     )?;
     left_out.extras(request, DROPPED)?;
