@@ -14,8 +14,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
+use crate::media::LABEL;
 use crate::moved_images::{self, Mover};
 use crate::signature::{is_foreign_to_gemini, is_foreign_to_messages, is_foreign_to_responses, UNSIGNED};
+use crate::text::Writer;
 
 /// Spans of a body and the bytes that replace them.
 type Replacements = SmallVec<[(Range<usize>, Bytes); 4]>;
@@ -27,7 +29,9 @@ pub(crate) fn edits(form: Dialect, body: &[u8]) -> Replacements {
         Dialect::Anthropic if has(body, b"\"signature\"", is_foreign_to_messages) || moved_images::has_any(body) => {
             edits.extend(without(body, is_foreign_to_messages));
         }
-        Dialect::OpenaiResponses if has(body, b"\"encrypted_content\"", is_foreign_to_responses) => {
+        Dialect::OpenaiResponses
+            if has(body, b"\"encrypted_content\"", is_foreign_to_responses) || has_own_image(body) =>
+        {
             edits.extend(rebuilt(body, item));
         }
         Dialect::Gemini => {
@@ -127,20 +131,50 @@ fn message(raw: &RawValue, is_out: fn(&str) -> bool) -> Option<String> {
     (!remaining.is_empty()).then(|| format!("{before}[{}]{after}", remaining.join(",")))
 }
 
-/// Returns an input item, or `None` for another vendor's reasoning.
+/// Returns whether a responses request has an image of an answer that the gateway wrote.
+fn has_own_image(body: &[u8]) -> bool {
+    memmem::find(body, b"\"image_generation_call\"").is_some() && has(body, b"\"id\"", is_own_image)
+}
+
+/// Returns whether the gateway made this id of an image. OpenAI's own ids have a single `_`.
+fn is_own_image(id: &str) -> bool {
+    id.strip_prefix("ig_").is_some_and(|rest| rest.contains('_'))
+}
+
+/// Returns an input item, or `None` for another vendor's reasoning. OpenAI knows only the images that its own models
+/// generated, so other ones become images of the user.
 fn item(raw: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Item<'a> {
         #[serde(borrow, default)]
         r#type: Option<std::borrow::Cow<'a, str>>,
         #[serde(borrow, default)]
+        id: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow, default)]
         encrypted_content: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow, default)]
+        result: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow, default)]
+        output_format: Option<std::borrow::Cow<'a, str>>,
     }
-    let is_left_out = serde_json::from_str::<Item<'_>>(raw.get()).is_ok_and(|item| {
-        item.r#type.as_deref() == Some("reasoning")
-            && item.encrypted_content.as_deref().is_some_and(is_foreign_to_responses)
-    });
-    (!is_left_out).then(|| raw.get().to_owned())
+    let Ok(item) = serde_json::from_str::<Item<'_>>(raw.get()) else { return Some(raw.get().to_owned()) };
+    match item.r#type.as_deref() {
+        Some("reasoning") if item.encrypted_content.as_deref().is_some_and(is_foreign_to_responses) => None,
+        Some("image_generation_call") if item.id.as_deref().is_some_and(is_own_image) => {
+            let format = item.output_format.as_deref().unwrap_or("png");
+            item.result.as_deref().map(|data| as_users_image(format, data))
+        }
+        _ => Some(raw.get().to_owned()),
+    }
+}
+
+fn as_users_image(format: &str, data: &str) -> String {
+    let mut out = Writer::with_capacity(data.len() + 192);
+    out.open(b'{').key("type").str("message").key("role").str("user").key("content").open(b'[');
+    out.open(b'{').key("type").str("input_text").key("text").str(LABEL).close(b'}');
+    out.open(b'{').key("type").str("input_image").key("image_url");
+    out.joined(&["data:image/", format, ";base64,", data]).close(b'}').close(b']').close(b'}');
+    String::from_utf8_lossy(&out.take()).into_owned()
 }
 
 #[cfg(test)]
@@ -210,6 +244,19 @@ mod tests {
         let sent = sent(Dialect::OpenaiResponses, body);
         assert!(!sent.contains("rs_1"), "{sent}");
         assert!(sent.contains("rs_2") && sent.contains(r#""role":"user""#), "{sent}");
+    }
+
+    #[test]
+    fn an_image_that_another_maker_generated_moves_to_the_user_for_a_responses_provider() {
+        let body = r#"{"model":"p/m","input":[{"type":"message","role":"user","content":"a"},
+            {"type":"image_generation_call","id":"ig_0a1b_1","status":"completed","output_format":"webp","result":"AAAA"},
+            {"type":"image_generation_call","id":"ig_68c1","status":"completed","result":"BBBB"}]}"#;
+        let sent = sent(Dialect::OpenaiResponses, body);
+        let sent: serde_json::Value = serde_json::from_str(&sent).expect("JSON");
+        let image = &sent["input"][1];
+        assert_eq!(image["role"], "user", "{sent}");
+        assert_eq!(image["content"][1]["image_url"], "data:image/webp;base64,AAAA");
+        assert_eq!(sent["input"][2]["id"], "ig_68c1", "its own image stays");
     }
 
     #[test]

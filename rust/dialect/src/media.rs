@@ -26,6 +26,9 @@ const AUDIO_KINDS: &[(&str, &str)] = &[
     ("T2dnU", "audio/ogg"),
 ];
 
+/// The text before an image of an earlier answer, in a turn of the user.
+pub(crate) const LABEL: &str = "From your previous answer:";
+
 /// Returns whether a content is an image, audio or a file.
 pub(crate) fn is_media(content: &Content<'_>) -> bool {
     matches!(content, Content::Image(_) | Content::Audio { .. } | Content::Document { .. })
@@ -169,7 +172,7 @@ pub(crate) fn move_to_user(request: &mut Request<'_>, left_out: &mut LeftOut) {
             continue;
         }
         let at = turn.parts.iter().rposition(is_result).map_or(0, |last| last + 1);
-        let label = Part::text("From your previous answer:".into());
+        let label = Part::text(LABEL.into());
         turn.parts.splice(at..at, std::iter::once(label).chain(moved.drain(..)));
     }
     if !moved.is_empty() {

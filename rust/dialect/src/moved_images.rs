@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-const LABEL: &str = r#"{"type":"text","text":"From your previous answer:"}"#;
+use crate::media::LABEL;
 
 #[derive(Deserialize)]
 struct Message<'a> {
@@ -71,7 +71,8 @@ impl Mover {
         // The results of tool calls must come first.
         let at = blocks.iter().rposition(|block| is(block, "tool_result")).map_or(0, |last| last + 1);
         let waiting = std::mem::take(&mut self.waiting);
-        all.splice(at..at, std::iter::once(LABEL).chain(waiting.iter().map(String::as_str)));
+        let label = format!(r#"{{"type":"text","text":"{LABEL}"}}"#);
+        all.splice(at..at, std::iter::once(label.as_str()).chain(waiting.iter().map(String::as_str)));
         with_content(&text, &message, &all)
     }
 }
