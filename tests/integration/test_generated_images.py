@@ -1,4 +1,4 @@
-"""Images that a model generates, through the gateway: with the vendors' clients, in stored responses, and without a cache."""
+"""Images that a model generates: with the vendors' clients, in stored responses, and without a cache."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def test_anthropics_client_gets_an_image_block(claude: anthropic.Anthropic, lane
         "messages": [{"role": "user", "content": "Draw."}],
     }
     source = {"type": "base64", "media_type": "image/png", "data": PIXELS}
-    blocks = claude.messages.create(**ask).to_dict()["content"]
+    blocks = claude.messages.create(**ask).to_dict(warnings=False)["content"]
     assert isinstance(blocks, list)
     assert {"type": "image", "source": source} in blocks
     with claude.messages.stream(**ask) as events:
-        streamed = events.get_final_message().to_dict()["content"]
+        streamed = events.get_final_message().to_dict(warnings=False)["content"]
     assert isinstance(streamed, list)
     assert {"type": "image", "source": source} in streamed
     ask["messages"] += [
@@ -120,7 +120,11 @@ def test_anthropics_client_gets_an_image_block(claude: anthropic.Anthropic, lane
 
 def test_ollamas_clients_get_images_too(gateway: Gateway, lane: Lane) -> None:
     lane.upstream.script(reply(WHOLE))
-    body = {"model": lane.model, "messages": [{"role": "user", "content": "Draw."}], "stream": False}
+    body = {
+        "model": lane.model,
+        "messages": [{"role": "user", "content": "Draw."}],
+        "stream": False,
+    }
     told = gateway.caller.post("/ollama/api/chat", json=body).json()
     assert told["message"]["images"] == [PIXELS]
 

@@ -230,14 +230,14 @@ fn audio_of_an_answer_reaches_callers_of_every_dialect() {
     let answer = whole(Gemini, Openai, &spoken);
     let audio = &answer["choices"][0]["message"]["audio"];
     assert_eq!((&audio["data"], &audio["id"]), (&json!("AAAAAAAAAAAAAAAA"), &json!("audio_a")), "{answer}");
-    let said = json!({"id": "a", "object": "chat.completion", "model": "m", "choices": [{"index": 0, "finish_reason": "stop",
+    let speech = json!({"id": "a", "object": "chat.completion", "model": "m", "choices": [{"index": 0, "finish_reason": "stop",
         "message": {"role": "assistant", "content": null, "audio": {"id": "x", "data": "UklGRgAA", "transcript": "Hi."}}}]});
-    let answer = whole(Openai, Gemini, &said);
+    let answer = whole(Openai, Gemini, &speech);
     let parts = &answer["candidates"][0]["content"]["parts"];
     assert_eq!(parts[0]["text"], "Hi.");
     assert_eq!(parts[1]["inlineData"], json!({"mimeType": "audio/wav", "data": "UklGRgAA"}));
     for caller in [Anthropic, OpenaiResponses] {
-        let answer = whole(Openai, caller, &said).to_string();
+        let answer = whole(Openai, caller, &speech).to_string();
         assert!(answer.contains("[audio](data:audio/wav;base64,UklGRgAA)") && answer.contains("Hi."), "{answer}");
     }
     let chunk = json!({"responseId": "a", "candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]});

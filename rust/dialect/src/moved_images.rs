@@ -65,9 +65,9 @@ impl Mover {
         if self.waiting.is_empty() || are_results || message.role.as_deref() != Some("user") {
             return Some(text);
         }
-        let said = message.content.map(RawValue::get).filter(|content| content.starts_with('"'));
-        let said = said.map(|content| format!(r#"{{"type":"text","text":{content}}}"#));
-        let mut all: Vec<&str> = blocks.iter().map(|block| block.get()).chain(said.as_deref()).collect();
+        let plain = message.content.map(RawValue::get).filter(|content| content.starts_with('"'));
+        let plain = plain.map(|content| format!(r#"{{"type":"text","text":{content}}}"#));
+        let mut all: Vec<&str> = blocks.iter().map(|block| block.get()).chain(plain.as_deref()).collect();
         // The results of tool calls must come first.
         let at = blocks.iter().rposition(|block| is(block, "tool_result")).map_or(0, |last| last + 1);
         let waiting = std::mem::take(&mut self.waiting);

@@ -151,17 +151,17 @@ fn reasoning_before_calls_goes_back_in_the_form_of_the_provider() {
 
 #[test]
 fn an_answer_that_was_cut_off_is_not_told_as_complete() {
-    let said = |reason: &str| {
+    let answer_of = |reason: &str| {
         json!({"id": "a", "object": "chat.completion", "model": "m",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": reason}]})
     };
     for (reason, expected) in
         [("model_context_window_exceeded", "max_tokens"), ("max_output_tokens", "max_tokens"), ("safety", "refusal")]
     {
-        assert_eq!(whole(Openai, Anthropic, &said(reason)).expect("an answer")["stop_reason"], expected, "{reason}");
+        assert_eq!(whole(Openai, Anthropic, &answer_of(reason)).expect("an answer")["stop_reason"], expected, "{reason}");
     }
     for reason in ["error", "abort", "network_error"] {
-        assert!(matches!(whole(Openai, Anthropic, &said(reason)), Err(NoAnswer::ProviderError(_))), "{reason}");
+        assert!(matches!(whole(Openai, Anthropic, &answer_of(reason)), Err(NoAnswer::ProviderError(_))), "{reason}");
         let events = [chunk(&json!({"content": "Hi"}), &Value::Null), chunk(&json!({}), &json!(reason))];
         let (stream, outcome) = streamed(Openai, OpenaiResponses, &events);
         assert!(stream.contains("response.failed") && !stream.contains("response.completed"), "{reason}: {stream}");
