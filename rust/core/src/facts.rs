@@ -71,6 +71,27 @@ pub struct ModelFacts {
     pub service_tiers: Option<Vec<String>>,
     /// Whether a stream reports usage only on request.
     pub streaming_usage: Option<StreamingUsage>,
+    /// The media types of images, documents and audio that are accepted. `audio/*` means all of them.
+    pub media: Option<Vec<String>>,
+    /// Images and documents can be given by their address.
+    pub media_urls: Option<bool>,
+    /// The model accepts a system prompt. Otherwise it is part of the first turn.
+    pub system: Option<bool>,
+    /// A request can have tools and a JSON format.
+    pub tools_with_schema: Option<bool>,
+    /// The outputs that the model always generates. Without them in the request, it is refused.
+    pub outputs: Option<Vec<Output>>,
+    /// Reasoning is valid only behind the conversation that it was generated for.
+    pub binds_thinking: Option<bool>,
+}
+
+/// A kind of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    Text,
+    Image,
+    Audio,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,6 +245,15 @@ impl ModelFacts {
     /// Returns whether the provider rejects this member.
     pub fn refuses(&self, member: &str) -> bool {
         self.refused.iter().any(|name| name == member)
+    }
+
+    /// Returns whether the model accepts images, documents or audio of this type.
+    pub fn takes_media(&self, media_type: &str) -> bool {
+        let fits = |known: &str| match known.strip_suffix('*') {
+            Some(kind) => media_type.starts_with(kind),
+            None => media_type == known,
+        };
+        self.media.as_ref().is_none_or(|types| types.iter().any(|known| fits(known)))
     }
 
     /// Returns whether `service_tier` can have this value.

@@ -93,7 +93,7 @@ pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
 pub use facts::{
     Api, BlankTexts, CapMember, FactTable, FactTables, ForcedTools, Letters, Level, Logprobs, ModelFacts, NameRule,
-    Prefill, Samplers, Schemas, StreamingUsage, Thinking,
+    Output, Prefill, Samplers, Schemas, StreamingUsage, Thinking,
 };
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
 pub use ip_filter::AddressSet;

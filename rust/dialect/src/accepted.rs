@@ -4,7 +4,7 @@
 use fairlead_core::{Level, ModelFacts, Samplers};
 
 use crate::left_out::LeftOut;
-use crate::model::{Choice, Content, Effort, Member, Part, Request};
+use crate::model::{Choice, Content, Effort, Member, Part, Request, Role, Turn};
 
 /// Returns whether the request forces a tool call.
 pub(crate) fn forces_tool(request: &Request<'_>) -> bool {
@@ -69,6 +69,25 @@ fn one_sampler(requested: Sampling<'_>, is_thinking: bool) -> Sampling<'_> {
     Sampling {
         top_p: requested.top_p.filter(is_wide).filter(|_| requested.temperature.is_none()),
         ..Sampling::default()
+    }
+}
+
+/// Removes stop sequences beyond the accepted number.
+pub(crate) fn limit_stops(request: &mut Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) {
+    if let Some(most) = facts.stop_most.filter(|most| request.stop.len() > *most) {
+        left_out.hint(request.name_of(Member::Stop));
+        request.stop.truncate(most);
+    }
+}
+
+/// Moves the system prompt to the first turn of the user.
+pub(crate) fn move_system(request: &mut Request<'_>) {
+    if request.system.is_empty() {
+        return;
+    }
+    match request.turns.first_mut() {
+        Some(turn) if turn.role == Role::User => drop(turn.parts.splice(0..0, std::mem::take(&mut request.system))),
+        _ => request.turns.insert(0, Turn { role: Role::User, parts: std::mem::take(&mut request.system) }),
     }
 }
 

@@ -149,7 +149,7 @@ fn responses_get_no_member_that_the_model_refuses() {
 
 #[test]
 fn a_choice_of_tools_without_tools_is_left_out() {
-    let body = messages(&json!({"tool_choice": {"type": "any", "disable_parallel_tool_use": true}}));
+    let body = messages(&json!({"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}));
     for name in ["openai/gpt-4o", "mistral/any", "gemini/gemini-3-flash"] {
         let (after, left_out) = sent(MESSAGES, name, &body);
         assert!(after.get("tool_choice").is_none() && after.get("toolConfig").is_none(), "{name}: {after}");

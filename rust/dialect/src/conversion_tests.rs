@@ -213,14 +213,10 @@ fn texts_reasoning_calls_and_usage_become_one_answer() {
     let answer = collected(&chat_stream(&chunks, "data: [DONE]\n\n")).expect("whole");
     let message = &answer["choices"][0]["message"];
     assert_eq!((&message["content"], &message["reasoning_content"]), (&json!("Now"), &json!("Let me see.")));
-    let calls: Vec<_> =
-        message["tool_calls"].as_array().expect("calls").iter().map(|call| &call["function"]).collect();
+    let calls: Vec<_> = message["tool_calls"].as_array().expect("calls").iter().map(|call| &call["function"]).collect();
     assert_eq!(calls, [&json!({"name": "f", "arguments": "{\"x\":1}"}), &json!({"name": "g", "arguments": "{}"})]);
     assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
-    assert_eq!(
-        (&answer["usage"], &answer["object"], &answer["id"]),
-        (&usage, &json!("chat.completion"), &json!("c"))
-    );
+    assert_eq!((&answer["usage"], &answer["object"], &answer["id"]), (&usage, &json!("chat.completion"), &json!("c")));
 }
 
 #[test]

@@ -30,6 +30,16 @@ pub struct Fit {
     pub is_rewritten: bool,
     /// Members that the destination does not accept are dropped instead of rejected, even if that changes the answer.
     pub drops: bool,
+    /// The gateway changed the conversation in a way that differs from turn to turn, so reasoning of earlier turns was
+    /// generated for another conversation.
+    pub is_edited: bool,
+}
+
+impl Fit {
+    /// Returns whether the provider would reject the reasoning of earlier turns.
+    pub(crate) fn unbinds_thinking(&self, facts: &ModelFacts) -> bool {
+        self.is_edited && facts.binds_thinking == Some(true)
+    }
 }
 
 /// The model that a request is sent to, and what it accepts.
@@ -87,7 +97,11 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destina
     if form == Dialect::Anthropic && has_switch && is_classifier(body) {
         insert(body, r#""thinking":{"type":"disabled"}"#, &mut edits);
     }
-    edits.extend(foreign::edits(form, body));
+    if form == Dialect::Anthropic && fit.unbinds_thinking(to.facts) {
+        edits.extend(foreign::without_thinking(body));
+    } else {
+        edits.extend(foreign::edits(form, body));
+    }
     edits.sort_by_key(|(span, _)| span.start);
     edits
 }

@@ -9,7 +9,8 @@
 //! - [`openai::answer`], [`sse`] and [`openai::stream`]: complete answers, event streams, streamed answers
 //! - [`shapes`]: errors in the format of each surface
 //! - `rejection`: why a provider rejected a request
-//! - [`fit`] and `foreign`: edits to a body for a model's limits, and for other vendors' signatures
+//! - [`fit`], `foreign` and `moved_images`: edits to a body for a model's limits, and for other vendors' signatures and
+//!   images
 //! - `provider_members`: size limits of members that only a provider reads
 //! - [`account_objects`]: ids of objects in the provider's account
 //!
@@ -17,11 +18,12 @@
 //!
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
-//! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
+//! - `accepted`, `accepted_media`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that
+//!   are renamed
 //! - `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions; `result_parts`: pictures
 //!   inside the text of a tool's result
-//! - `signature`, `portable_id` and `call_ids`: reasoning signatures, and ids of tool calls
-//! - `arguments`: arguments of tool calls in an answer
+//! - `signature`, `portable_id`, `call_ids` and `unique_ids`: reasoning signatures, and ids of tool calls
+//! - `arguments`: arguments of tool calls in an answer; `media`: its images and audio
 //! - `answer_context`: parts of an answer that depend on its request
 //!
 //! For answers of any kind:
@@ -40,6 +42,7 @@
 #![allow(unreachable_pub, reason = "`pub` in a private module means the crate; the face is below")]
 
 mod accepted;
+mod accepted_media;
 // Called by module path: `account_objects::first`.
 pub mod account_objects;
 mod answer_context;
@@ -63,7 +66,11 @@ mod ending;
 // Called by module path: `embeddings::letter`, `embeddings::answer`.
 pub mod embeddings;
 #[cfg(test)]
+mod fact_reader_tests;
+#[cfg(test)]
 mod facts_tests;
+#[cfg(test)]
+mod families_tests;
 mod fit;
 mod foreign;
 #[cfg(test)]
@@ -72,7 +79,11 @@ mod fuzz;
 mod gemini;
 mod left_out;
 mod lenient;
+mod media;
+#[cfg(test)]
+mod media_tests;
 mod model;
+mod moved_images;
 // A dialect of callers only. Called by module path: `ollama::read`, `ollama::answer`.
 pub mod ollama;
 // The engine uses these modules directly for chat without translation: `openai::request::read`, `openai::stream`.
@@ -84,6 +95,8 @@ mod provider_members;
 mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
+#[cfg(test)]
+mod replayed_tests;
 mod responses;
 mod result_parts;
 mod shapes;
@@ -103,6 +116,7 @@ mod tool_names;
 mod tools_tests;
 // Called by module path: `translate::read`, `translate::request`, `translate::answer`.
 pub mod translate;
+mod unique_ids;
 mod whole_of_stream;
 
 pub use answer_context::AnswerContext;

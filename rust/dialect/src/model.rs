@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{Dialect, Error, ErrorKind, Usage};
+use fairlead_core::{Dialect, Error, ErrorKind, Output, Usage};
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -45,6 +45,10 @@ pub(crate) struct Request<'a> {
     pub(crate) format: Option<Format<'a>>,
     pub(crate) reasoning: Option<Effort>,
     pub(crate) verbosity: Option<&'a str>,
+    /// The requested kinds of output. `None` means text, or what the model generates by default.
+    pub(crate) outputs: Option<Vec<Output>>,
+    /// The voice of generated speech.
+    pub(crate) voice: Option<Text<'a>>,
     pub(crate) user: Option<Text<'a>>,
     /// Members with the same name in both OpenAI dialects and in no other: storage and billing at the provider, and
     /// hints to its cache.
@@ -206,6 +210,8 @@ pub(crate) enum Event<'a> {
     },
     /// A fragment of the text of a JSON object.
     Arguments(Text<'a>),
+    /// A complete image or file, or a piece of audio: a block of its own.
+    Media(Content<'a>),
     /// The end of a block. The next event starts another block, even one of the same kind.
     BlockEnd,
 }
@@ -242,6 +248,8 @@ impl Request<'_> {
             (Member::FrequencyPenalty, _) => "frequency_penalty",
             (Member::PresencePenalty, Gemini) => "generationConfig.presencePenalty",
             (Member::PresencePenalty, _) => "presence_penalty",
+            (Member::Outputs, Gemini) => "generationConfig.responseModalities",
+            (Member::Outputs, _) => "modalities",
             (Member::Logprobs, OpenaiResponses) => "top_logprobs",
             (Member::Logprobs, _) => "logprobs",
         }
@@ -264,12 +272,13 @@ pub(crate) enum Member {
     FrequencyPenalty,
     PresencePenalty,
     Logprobs,
+    Outputs,
 }
 
 impl Member {
     /// Returns whether the answer still meets the request without the member.
     pub(crate) fn is_hint(self) -> bool {
-        !matches!(self, Self::Stop | Self::ToolChoice | Self::Parallel | Self::Logprobs)
+        !matches!(self, Self::Stop | Self::ToolChoice | Self::Parallel | Self::Logprobs | Self::Outputs)
     }
 }
 

@@ -129,7 +129,7 @@ impl StreamFacts {
     }
 }
 
-/// Returns whether a chat message or delta has neither a tool call nor a refusal.
+/// Returns whether a chat message or delta has no tool call, refusal, image or audio.
 fn is_plain(message: &Value) -> bool {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
@@ -137,7 +137,9 @@ fn is_plain(message: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         _ => false,
     };
-    ["tool_calls", "function_call", "refusal", "audio", "annotations"].iter().all(|name| is_nothing(&message[*name]))
+    ["tool_calls", "function_call", "refusal", "images", "audio", "annotations"]
+        .iter()
+        .all(|name| is_nothing(&message[*name]))
 }
 
 fn is_text(value: &Value) -> bool {
@@ -294,7 +296,9 @@ impl AnswerSoFar {
             },
             Event::Redacted(data) => self.parts.push(Content::Redacted(data.into_owned())),
             Event::BlockEnd => self.is_open = false,
-            Event::Logprobs(_) | Event::Refusal(_) | Event::Call { .. } | Event::Arguments(_) => return None,
+            Event::Logprobs(_) | Event::Refusal(_) | Event::Call { .. } | Event::Arguments(_) | Event::Media(_) => {
+                return None
+            }
         }
         Some(())
     }

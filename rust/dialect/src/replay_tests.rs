@@ -197,6 +197,8 @@ fn generated_content_is_fit_when_it_is_text_and_whole() {
         json!([{"text": "hm", "thought": true}]),
         json!([{"text": "Hi"}, {"functionCall": {"name": "f", "args": {}}}]),
         json!([{"text": "Hi"}, {"inlineData": {"mimeType": "image/png", "data": ""}}]),
+        json!([{"text": "Hi"}, {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2ln"}]),
+        json!([{"text": "Hi"}, {"inlineData": {"mimeType": "image/png", "data": ""}, "thoughtSignature": "c2ln"}]),
     ] {
         assert!(!is_fit(Dialect::Gemini, &generated(&parts, "STOP")), "{parts}");
     }

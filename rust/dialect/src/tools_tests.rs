@@ -4,8 +4,8 @@
 use serde_json::{json, Value};
 
 use crate::call_samples::{
-    dropped, first_call, first_result, offered, others, refused, send, streamed_events, streamed_item, whole_call, GEMINI,
-    RESPONSES,
+    dropped, first_call, first_result, offered, others, refused, send, streamed_events, streamed_item, whole_call,
+    GEMINI, RESPONSES,
 };
 use crate::facts_tests::{chat, messages, responses, with, CHAT, MESSAGES};
 use crate::translate::Pair;

@@ -6,22 +6,24 @@ use fairlead_core::json::{self, Kind};
 use fairlead_core::{Dialect, Error, ErrorKind, Letters, ModelFacts, NameRule, Prefill, Retry, StreamingUsage, Usage};
 use std::borrow::Cow;
 
-use crate::accepted::limit_cache_marks;
+use crate::accepted::{self, limit_cache_marks};
+use crate::accepted_media::fit_media;
 use crate::answer_context::AnswerContext;
 use crate::arguments::{self, ArgumentsShape};
 use crate::caller_tools::offer_allowed;
 use crate::fit::Destination;
 use crate::fit::{self, Fit};
 use crate::left_out::LeftOut;
-use crate::model::{wrong, Answer, Choice, Member, Request, Role, Turn};
+use crate::model::{wrong, Answer, Choice, Content, Member, Request, Role, Turn};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
 use crate::openai::usage::service_of;
 use crate::place::Place;
 use crate::tool_names::{self, ToolNames};
+use crate::unique_ids::make_unique;
 
-use crate::{anthropic, ending, gemini, lenient, openai, passing, responses, result_parts, substance, Pieces};
+use crate::{anthropic, ending, gemini, lenient, media, openai, passing, responses, result_parts, substance, Pieces};
 
 /// The dialects of the caller and the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +142,12 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
     result_parts::find(&mut neutral);
     let mut left_out = LeftOut::new(to.fit.drops);
     fit::adapt(&mut neutral, body, cap.as_deref());
+    if pair.provider == Dialect::Anthropic {
+        make_unique(&mut neutral);
+    }
+    if pair.provider == Dialect::Anthropic && to.fit.unbinds_thinking(to.facts) {
+        drop_thinking(&mut neutral);
+    }
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
     let tool_names =
         name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
@@ -151,6 +159,13 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         Dialect::Gemini => gemini::request_out::write(&neutral, to, size, left),
     }?;
     Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
+}
+
+/// Removes the reasoning of earlier turns.
+fn drop_thinking(request: &mut Request<'_>) {
+    for turn in &mut request.turns {
+        turn.parts.retain(|part| !matches!(part.content, Content::Thinking { .. } | Content::Redacted(_)));
+    }
 }
 
 /// The rule for tool names. An answer in the caller's own dialect is not parsed, so names could not be restored.
@@ -180,7 +195,15 @@ fn make_acceptable(
     }
     offer_allowed(request);
     leave_out_hosted_tools(request, left_out)?;
-    leave_out_idle_choice(request, left_out);
+    leave_out_idle_choice(request, left_out)?;
+    if provider != Dialect::Gemini {
+        media::move_to_user(request, left_out);
+    }
+    fit_media(request, facts)?;
+    accepted::limit_stops(request, facts, left_out);
+    if facts.system == Some(false) {
+        accepted::move_system(request);
+    }
     let marks = match provider {
         Dialect::Anthropic => facts.cache_marks,
         Dialect::Openai => Some(facts.cache_marks.unwrap_or(0)),
@@ -193,17 +216,22 @@ fn make_acceptable(
     Ok(())
 }
 
-/// Drops the tool choice of a request without tools, which several providers reject.
-fn leave_out_idle_choice(request: &mut Request<'_>, left_out: &mut LeftOut) {
+/// Drops the tool choice of a request without tools, which several providers reject. A choice that forces a tool changes
+/// the answer.
+fn leave_out_idle_choice(request: &mut Request<'_>, left_out: &mut LeftOut) -> Result<(), Error> {
     if !request.tools.is_empty() {
-        return;
+        return Ok(());
     }
-    if request.choice.take().is_some() {
-        left_out.hint(request.name_of(Member::ToolChoice));
+    match &request.choice {
+        Some(Choice::Any | Choice::One(_)) => left_out.member(request, Member::ToolChoice)?,
+        Some(_) => left_out.hint(request.name_of(Member::ToolChoice)),
+        None => {}
     }
+    request.choice = None;
     if request.parallel.take() == Some(false) {
         left_out.hint(request.name_of(Member::Parallel));
     }
+    Ok(())
 }
 
 /// Drops tools that another provider runs. A choice that forces one of them, or any tool if none is left, changes the
@@ -294,6 +322,12 @@ fn write_answer(form: Dialect, answer: &mut Answer<'_>, context: &AnswerContext)
     };
     arguments::fit(answer, shape)?;
     match form {
+        Dialect::Openai => media::link_others(answer, |content| !matches!(content, Content::Document { .. })),
+        Dialect::Anthropic => media::link_others(answer, |content| matches!(content, Content::Image(_))),
+        // Their writers handle each kind.
+        Dialect::OpenaiResponses | Dialect::Gemini => {}
+    }
+    match form {
         Dialect::Openai => Ok(openai::whole::write(answer, context)),
         Dialect::OpenaiResponses => Ok(responses::whole::write(answer, context)),
         Dialect::Anthropic => anthropic::whole::write(answer),
@@ -317,10 +351,15 @@ fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer>
         Dialect::Gemini => ("candidates", "usageMetadata"),
         _ => ("content", "usage"),
     };
-    let wanted = ["error", "promptFeedback", "service_tier", member, used];
+    let wanted = ["error", "status", "promptFeedback", "service_tier", member, used];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| NoAnswer::NotJson)?;
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
         return Err(NoAnswer::ProviderError(Box::new(error_fields(body).unwrap_or_default())));
+    }
+    // Only the responses dialect has a status, and these answers may lack an error.
+    let status = scan.get("status").and_then(|status| json::as_str(body, status));
+    if let Some(status @ ("failed" | "cancelled")) = status.as_deref().filter(|_| form == Dialect::OpenaiResponses) {
+        return Err(NoAnswer::ProviderError(Box::new(ending::fault(status))));
     }
     // A blocked prompt has no candidates.
     let is_blocked = form == Dialect::Gemini && scan.get("promptFeedback").is_some();

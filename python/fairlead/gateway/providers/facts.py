@@ -63,6 +63,12 @@ class Facts(_Section):
     cache_retentions: tuple[str, ...] | None = None
     service_tiers: tuple[str, ...] | None = None
     streaming_usage: Literal["on_request", "always"] | None = None
+    media: tuple[str, ...] | None = None
+    media_urls: bool | None = None
+    system: bool | None = None
+    tools_with_schema: bool | None = None
+    outputs: tuple[Literal["text", "image", "audio"], ...] | None = None
+    binds_thinking: bool | None = None
 
 
 class FamilyFacts(Facts):

@@ -9,7 +9,8 @@ use super::schema;
 use crate::accepted::{forces_tool, level, sampling, Sampling};
 use crate::fit::Destination;
 use crate::left_out::LeftOut;
-use crate::model::{unsupported, wrong, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
+use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
+use crate::openai::members_out::schema_in_words;
 use crate::portable_id::{bounded, is_blank, trimmed_end, written};
 use crate::signature::is_anthropics;
 use crate::text::{Text, Writer};
@@ -35,13 +36,13 @@ pub(crate) fn write(
         Some(most) => out.raw(most),
         None => out.number(to.fit.most.unwrap_or(DEFAULT_MAX_TOKENS)),
     };
-    system(&mut out, request, texts)?;
+    system(&mut out, request, facts)?;
     turns(&mut out, request, texts)?;
     if request.stream {
         out.key("stream").raw("true");
     }
     let thinking = thinking_of(request, to, left_out);
-    samplers(&mut out, request, facts, thinking.is_on(facts), left_out)?;
+    samplers(&mut out, request, facts, thinking.is_on(facts), left_out);
     // This dialect rejects a stop sequence that is blank.
     let mut sequences = request.stop.iter().filter(|text| !is_blank(text)).peekable();
     if sequences.peek().is_some() {
@@ -69,6 +70,7 @@ pub(crate) fn write(
             (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
             (Member::PresencePenalty, request.presence_penalty.is_some()),
             (Member::Logprobs, request.logprobs.is_some()),
+            (Member::Outputs, request.outputs.is_some()),
         ],
     )?;
     left_out.extras(request, DROPPED)?;
@@ -78,17 +80,22 @@ pub(crate) fn write(
 /// This dialect supports schemas but no general JSON mode, so JSON is requested through an instruction.
 const ANY_JSON: &str = "Answer with one JSON object and nothing else.";
 
-fn system(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(), Error> {
-    if !matches!(request.format, Some(Format::Json)) {
+fn system(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts) -> Result<(), Error> {
+    let texts = facts.blank_texts.unwrap_or(BlankTexts::Refused);
+    let words = match &request.format {
+        Some(Format::Json) => Some(Cow::Borrowed(ANY_JSON)),
+        _ => schema_in_words(request, facts).map(Cow::Owned),
+    };
+    let Some(words) = words else {
         if request.system.iter().any(|part| !is_left_out(part, texts)) {
             out.key("system");
             contents(out, &request.system, texts)?;
         }
         return Ok(());
-    }
+    };
     out.key("system").open(b'[');
     sent(request.system.iter(), texts).iter().try_for_each(|sent| write_cached(out, sent.part, sent.cache, texts))?;
-    out.open(b'{').key("type").raw(r#""text""#).key("text").str(ANY_JSON).close(b'}').close(b']');
+    out.open(b'{').key("type").raw(r#""text""#).key("text").str(&words).close(b'}').close(b']');
     Ok(())
 }
 
@@ -164,25 +171,18 @@ fn budget_of(request: &Request<'_>, to: Destination<'_>, effort: Effort) -> Opti
     (budget < limit).then_some(budget)
 }
 
-fn samplers(
-    out: &mut Writer,
-    request: &Request<'_>,
-    facts: &ModelFacts,
-    is_thinking: bool,
-    left_out: &mut LeftOut,
-) -> Result<(), Error> {
-    if let Some(number) = request.temperature {
-        if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
-            return Err(wrong(request.name_of(Member::Temperature), "must be at most 1 for this model's provider"));
-        }
+fn samplers(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, is_thinking: bool, left_out: &mut LeftOut) {
+    let Sampling { mut temperature, top_p, top_k } = sampling(request, facts, is_thinking, left_out);
+    // The other dialects' scale goes to 2, this one's to 1.
+    if temperature.is_some_and(|number| number.parse::<f64>().is_ok_and(|number| number > 1.0)) {
+        left_out.hint(request.name_of(Member::Temperature));
+        temperature = Some("1");
     }
-    let Sampling { temperature, top_p, top_k } = sampling(request, facts, is_thinking, left_out);
     for (name, value) in [("temperature", temperature), ("top_p", top_p), ("top_k", top_k)] {
         if let Some(value) = value {
             out.key(name).raw(value);
         }
     }
-    Ok(())
 }
 
 /// Returns the effort level. Without facts, the levels of the newest models are used.
@@ -212,7 +212,9 @@ fn effort_and_format(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts
         Some(Format::Schema { schema, .. }) if facts.schemas == Some(Schemas::Closed) => {
             Some(Cow::Owned(schema::closed(schema)))
         }
-        Some(Format::Schema { schema, .. }) => Some(Cow::Borrowed(&**schema)),
+        Some(Format::Schema { schema, .. }) if facts.schemas != Some(Schemas::JsonObject) => {
+            Some(Cow::Borrowed(&**schema))
+        }
         _ => None,
     };
     if effort.is_none() && schema.is_none() {
@@ -246,7 +248,7 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
         out.close(b']');
     }
     let alone = request.parallel == Some(false);
-    let choice = match (&request.choice, alone) {
+    let mut choice = match (&request.choice, alone) {
         (None, false) => return Ok(()),
         (None | Some(Choice::Auto), _) => "auto",
         (Some(Choice::Any), _) => "any",
@@ -256,15 +258,15 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
     if request.tools.is_empty() {
         return Ok(());
     }
-    let is_refused = forces_tool(request) && facts.forced_tools == Some(ForcedTools::Refused);
-    if is_refused {
+    if forces_tool(request) && facts.forced_tools == Some(ForcedTools::Refused) {
         left_out.member(request, Member::ToolChoice)?;
         if !alone {
             return Ok(());
         }
+        choice = "auto";
     }
-    out.key("tool_choice").open(b'{').key("type").str(if is_refused { "auto" } else { choice });
-    if let Some(Choice::One(name)) = request.choice.as_ref().filter(|_| !is_refused) {
+    out.key("tool_choice").open(b'{').key("type").str(choice);
+    if let (Some(Choice::One(name)), "tool") = (&request.choice, choice) {
         out.member("name", name);
     }
     if alone && choice != "none" {
@@ -274,11 +276,15 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
     Ok(())
 }
 
+/// The first message of a conversation that the assistant begins.
+const FIRST_TURN: &str = r#"{"role":"user","content":"(start)"}"#;
+
 /// Merges consecutive turns of one role into one message, because the results of parallel calls must be in the same
 /// message.
 fn turns(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(), Error> {
     out.key("messages").open(b'[');
     let mut runs = request.turns.chunk_by(|one, next| one.role == next.role).peekable();
+    let mut has_begun = false;
     while let Some(run) = runs.next() {
         let [first, ..] = run else { continue };
         let role = if first.role == Role::User { "user" } else { "assistant" };
@@ -287,6 +293,10 @@ fn turns(out: &mut Writer, request: &Request<'_>, texts: BlankTexts) -> Result<(
             // The provider rejects an empty message, and dropping it loses nothing.
             continue;
         };
+        // The provider rejects a conversation that the assistant begins, for example with a greeting.
+        if !std::mem::replace(&mut has_begun, true) && first.role == Role::Assistant {
+            out.raw(FIRST_TURN);
+        }
         // Claude rejects trailing whitespace in a turn that it is to continue.
         let is_prefill = first.role == Role::Assistant && runs.peek().is_none();
         out.open(b'{').key("role").str(role).key("content");
@@ -425,7 +435,7 @@ fn write_cached(out: &mut Writer, part: &Part<'_>, mark: Option<&str>, texts: Bl
     Ok(())
 }
 
-fn source(out: &mut Writer, source: &Source<'_>) {
+pub(super) fn source(out: &mut Writer, source: &Source<'_>) {
     out.key("source").open(b'{').key("type");
     match source {
         Source::Url(url) => drop(out.raw(r#""url""#).member("url", url)),

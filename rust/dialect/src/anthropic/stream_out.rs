@@ -2,9 +2,11 @@
 
 use fairlead_core::Usage;
 
+use super::request_out::source;
 use super::usage;
 use super::whole::stop_reason;
-use crate::model::{Event, Stop};
+use crate::media::as_link;
+use crate::model::{Content, Event, Stop};
 use crate::portable_id::written;
 use crate::text::{Text, Writer};
 
@@ -14,6 +16,7 @@ enum Block {
     Text,
     Thinking,
     Call,
+    Image,
 }
 
 /// Writes the model's events as a messages stream.
@@ -56,6 +59,7 @@ impl Encoder {
                 self.begin(Block::Thinking, &String::from_utf8_lossy(&block.take()), out);
                 self.end(out);
             }
+            Event::Media(content) => self.media(&content, out),
             Event::Call { id, name } => {
                 self.end(out);
                 let mut block = Writer::default();
@@ -98,6 +102,22 @@ impl Encoder {
         out.extend_from_slice(b"event: message_start\ndata: ");
         out.extend_from_slice(&writer.take());
         out.extend_from_slice(b"\n\n");
+    }
+
+    /// Writes an image as a complete block, and other media as a link in a text block.
+    fn media(&mut self, content: &Content<'_>, out: &mut Vec<u8>) {
+        self.end(out);
+        if let Content::Image(from) = content {
+            let mut block = Writer::default();
+            block.open(b'{').key("type").raw(r#""image""#);
+            source(&mut block, from);
+            block.close(b'}');
+            self.begin(Block::Image, &String::from_utf8_lossy(&block.take()), out);
+        } else if let Some(link) = as_link(content) {
+            self.begin(Block::Text, r#"{"type":"text","text":""}"#, out);
+            self.delta(out, b"\"text_delta\",\"text\":", &link);
+        }
+        self.end(out);
     }
 
     /// Opens a block unless one of its kind is open. Calls are always closed first.

@@ -56,6 +56,8 @@ pub(super) struct AnswerPartIn<'a> {
     /// An image or audio.
     #[serde(borrow, default, rename = "inlineData", alias = "inline_data")]
     inline_data: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "fileData", alias = "file_data")]
+    file_data: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -117,15 +119,31 @@ struct ResponseIn<'a> {
 impl<'a> AnswerPartIn<'a> {
     /// Converts the part to one of a request. Returns `None` if it has nothing that other dialects can express.
     pub(super) fn known(self) -> Option<PartIn<'a>> {
-        let Self { text, thought, thought_signature, function_call, inline_data } = self;
-        let inline_data = inline_data.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let Self { text, thought, thought_signature, function_call, inline_data, file_data } = self;
+        // Images of the reasoning are drafts.
+        let is_thought = thought == Some(true);
+        let inline_data = inline_data.filter(|_| !is_thought).and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let file_data = file_data.filter(|_| !is_thought).and_then(|raw| serde_json::from_str(raw.get()).ok());
         // A signature can come without other members, like one with an empty text.
         let text = text.or_else(|| thought_signature.as_ref().map(|_| "".into()));
-        if text.is_none() && function_call.is_none() && inline_data.is_none() {
+        if text.is_none() && function_call.is_none() && inline_data.is_none() && file_data.is_none() {
             return None;
         }
         let call = function_call.map(|AnswerCallIn { id, name, args }| CallIn { id, name, args });
-        Some(PartIn { text, thought, thought_signature, inline_data, function_call: call, ..PartIn::default() })
+        let function_call = call;
+        Some(PartIn { text, thought, thought_signature, inline_data, file_data, function_call, ..PartIn::default() })
+    }
+
+    /// Returns the image, audio or file of the part. Images of the reasoning are drafts.
+    pub(super) fn media(&self) -> Option<Content<'a>> {
+        if self.thought == Some(true) {
+            return None;
+        }
+        if let Some(blob) = self.inline_data.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+            return Some(media(blob));
+        }
+        let file: FileIn<'a> = serde_json::from_str(self.file_data?.get()).ok()?;
+        Some(file_content(file))
     }
 }
 
@@ -226,6 +244,15 @@ fn content<'a>(part: PartIn<'a>, path: &dyn Fn() -> String, ids: &mut CallIds) -
         Some(text) if text.is_empty() => Ok(None),
         Some(text) => Ok(Some(Content::Text(text))),
         None => Err(wrong(&path(), "must have text, data, a call or a result")),
+    }
+}
+
+/// Reads a file of an answer: an image, or any other file.
+fn file_content(file: FileIn<'_>) -> Content<'_> {
+    let source = Source::Url(file.file_uri);
+    match file.mime_type.as_ref().map(Text::decode).as_deref() {
+        Some(kind) if !kind.starts_with("image/") => Content::Document { source, title: file.display_name },
+        _ => Content::Image(source),
     }
 }
 

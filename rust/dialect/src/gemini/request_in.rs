@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::{Dialect, Error};
+use fairlead_core::{Dialect, Error, Output};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -237,10 +237,9 @@ fn generation<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) ->
             "responseJsonSchema" | "response_json_schema" => schema = Some(Cow::Borrowed(raw)),
             "responseModalities" | "response_modalities" => {
                 let all: Vec<Cow<'_, str>> = typed(value, &path)?;
-                if all.iter().any(|modality| modality != "TEXT") {
-                    return Err(unsupported(&path));
-                }
+                request.outputs = outputs(&all, &path)?;
             }
+            "speechConfig" | "speech_config" => request.voice = Some(voice(value, &path)?),
             "thinkingConfig" | "thinking_config" => request.reasoning = thinking(value, &path)?,
             // The resolution for media; a hint.
             "mediaResolution" | "media_resolution" => {}
@@ -253,6 +252,40 @@ fn generation<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) ->
         None => is_json.then_some(Format::Json),
     };
     Ok(())
+}
+
+fn outputs(names: &[Cow<'_, str>], path: &str) -> Result<Option<Vec<Output>>, Error> {
+    let each = names.iter().map(|name| match name.to_ascii_uppercase().as_str() {
+        "TEXT" => Ok(Output::Text),
+        "IMAGE" => Ok(Output::Image),
+        "AUDIO" => Ok(Output::Audio),
+        _ => Err(unsupported(path)),
+    });
+    let outputs: Vec<Output> = each.collect::<Result<_, _>>()?;
+    Ok(Some(outputs).filter(|outputs| outputs.iter().any(|output| *output != Output::Text)))
+}
+
+/// Reads the voice of speech by one speaker, which is all that other dialects have.
+fn voice<'a>(value: &'a RawValue, path: &str) -> Result<Text<'a>, Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct SpeechIn<'a> {
+        #[serde(borrow, rename = "voiceConfig", alias = "voice_config")]
+        voice: VoiceIn<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct VoiceIn<'a> {
+        #[serde(borrow, rename = "prebuiltVoiceConfig", alias = "prebuilt_voice_config")]
+        prebuilt: NameIn<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NameIn<'a> {
+        #[serde(borrow, rename = "voiceName", alias = "voice_name")]
+        name: Text<'a>,
+    }
+    typed::<SpeechIn<'a>>(value, path).map(|speech| speech.voice.prebuilt.name)
 }
 
 fn thinking(value: &RawValue, path: &str) -> Result<Option<Effort>, Error> {

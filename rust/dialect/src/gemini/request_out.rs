@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use fairlead_core::{Error, Level, ModelFacts, NameRule, Thinking};
+use fairlead_core::{Dialect, Error, Level, ModelFacts, NameRule, Output, Thinking};
 
+use super::part_out::write_part;
+use super::schema::without_const;
 use super::whole::write_call;
 use crate::accepted::{level, sampling, Sampling};
 use crate::fit::Destination;
@@ -25,17 +27,11 @@ pub(crate) fn write(
     let facts = to.facts;
     let mut out = Writer::with_capacity(size_hint + 512);
     out.open(b'{');
-    if !request.system.is_empty() {
-        out.key("systemInstruction").open(b'{').key("parts").open(b'[');
-        for part in &request.system {
-            let Content::Text(text) = &part.content else { return Err(unsupported(&part.path)) };
-            out.open(b'{').member("text", text).close(b'}');
-        }
-        out.close(b']').close(b'}');
-    }
-    contents(&mut out, request, facts.call_ids)?;
-    tools(&mut out, request);
-    generation(&mut out, request, facts, left_out)?;
+    let format = FormatOut::of(request, facts);
+    system(&mut out, request, facts, &format)?;
+    contents(&mut out, request, facts, &format)?;
+    tools(&mut out, request, facts, left_out)?;
+    generation(&mut out, request, facts, &format, left_out)?;
     left_out.hints(request.shared.iter().map(|(name, value)| (&**name, *value)));
     left_out.members(
         request,
@@ -50,9 +46,61 @@ pub(crate) fn write(
     Ok(out.close(b'}').take())
 }
 
-fn tools(out: &mut Writer, request: &Request<'_>) {
+/// How a request asks for JSON.
+enum FormatOut {
+    None,
+    /// By members of `generationConfig`.
+    Members,
+    /// By an instruction, because the model does not accept the members, or not beside tools.
+    Words(String),
+}
+
+impl FormatOut {
+    fn of(request: &Request<'_>, facts: &ModelFacts) -> Self {
+        let Some(format) = &request.format else { return Self::None };
+        let is_beside_tools = !request.tools.is_empty() && facts.tools_with_schema == Some(false);
+        if !is_beside_tools && !facts.refuses("responseMimeType") {
+            return Self::Members;
+        }
+        Self::Words(match format {
+            Format::Json => "Answer with one JSON object and nothing else.".to_owned(),
+            Format::Schema { schema, .. } => {
+                format!("Answer with one JSON object that follows this JSON schema, and nothing else:\n{schema}")
+            }
+        })
+    }
+
+    fn words(&self) -> Option<&str> {
+        match self {
+            Self::Words(words) => Some(words),
+            Self::None | Self::Members => None,
+        }
+    }
+}
+
+fn system(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, format: &FormatOut) -> Result<(), Error> {
+    let words = format.words().filter(|_| facts.system != Some(false));
+    if request.system.is_empty() && words.is_none() {
+        return Ok(());
+    }
+    out.key("systemInstruction").open(b'{').key("parts").open(b'[');
+    for part in &request.system {
+        let Content::Text(text) = &part.content else { return Err(unsupported(&part.path)) };
+        out.open(b'{').member("text", text).close(b'}');
+    }
+    if let Some(words) = words {
+        out.open(b'{').key("text").str(words).close(b'}');
+    }
+    out.close(b']').close(b'}');
+    Ok(())
+}
+
+fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
     if request.tools.is_empty() {
-        return;
+        return Ok(());
+    }
+    if facts.refuses("tools") {
+        return left_out.refuse("tools");
     }
     out.key("tools").open(b'[').open(b'{').key("functionDeclarations").open(b'[');
     for tool in &request.tools {
@@ -61,13 +109,13 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
             out.member("description", description);
         }
         if let Some(schema) = &tool.schema {
-            out.key("parametersJsonSchema").raw(schema);
+            out.key("parametersJsonSchema").raw(&without_const(schema));
         }
         out.close(b'}');
     }
     out.close(b']').close(b'}').close(b']');
     let (mode, one) = match &request.choice {
-        None => return,
+        None => return Ok(()),
         Some(Choice::Auto) => ("AUTO", None),
         Some(Choice::Any) => ("ANY", None),
         Some(Choice::Never) => ("NONE", None),
@@ -78,12 +126,14 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
         out.key("allowedFunctionNames").open(b'[').text(name).close(b']');
     }
     out.close(b'}').close(b'}');
+    Ok(())
 }
 
 fn generation(
     out: &mut Writer,
     request: &Request<'_>,
     facts: &ModelFacts,
+    written: &FormatOut,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
     let mut inner = Writer::default();
@@ -96,12 +146,13 @@ fn generation(
         }
         inner.close(b']');
     }
-    if let Some(format) = &request.format {
+    if let (Some(format), FormatOut::Members) = (&request.format, written) {
         inner.key("responseMimeType").str("application/json");
         if let Format::Schema { schema, .. } = format {
-            inner.key("responseJsonSchema").raw(schema);
+            inner.key("responseJsonSchema").raw(&without_const(schema));
         }
     }
+    outputs(&mut inner, request, facts, left_out)?;
     match request.reasoning {
         Some(effort) if facts.thinking != Some(Thinking::Never) => thinking(&mut inner, effort, facts),
         Some(Effort::Off) | None => {}
@@ -110,6 +161,33 @@ fn generation(
     let inner = inner.close(b'}').take();
     if inner != b"{}" {
         out.key("generationConfig").spliced(&inner);
+    }
+    Ok(())
+}
+
+/// Writes the kinds of output. Models with fixed outputs reject a request that does not name them.
+fn outputs(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {
+    let outputs = match (&request.outputs, &facts.outputs) {
+        (Some(requested), Some(only)) if requested.iter().any(|output| !only.contains(output)) => {
+            left_out.member(request, Member::Outputs)?;
+            only
+        }
+        (Some(requested), _) => requested,
+        (None, Some(only)) => only,
+        (None, None) => return Ok(()),
+    };
+    out.key("responseModalities").open(b'[');
+    for output in outputs {
+        out.raw(match output {
+            Output::Text => r#""TEXT""#,
+            Output::Image => r#""IMAGE""#,
+            Output::Audio => r#""AUDIO""#,
+        });
+    }
+    out.close(b']');
+    if let Some(voice) = &request.voice {
+        out.key("speechConfig").open(b'{').key("voiceConfig").open(b'{').key("prebuiltVoiceConfig").open(b'{');
+        out.member("voiceName", voice).close(b'}').close(b'}').close(b'}');
     }
     Ok(())
 }
@@ -164,7 +242,9 @@ fn thinking(out: &mut Writer, effort: Effort, facts: &ModelFacts) {
 
 /// Merges consecutive turns of one role into one content, because the results of parallel calls must be in the same
 /// content.
-fn contents(out: &mut Writer, request: &Request<'_>, ids: Option<NameRule>) -> Result<(), Error> {
+fn contents(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, format: &FormatOut) -> Result<(), Error> {
+    let ids: Option<NameRule> = facts.call_ids;
+    let mut words = format.words().filter(|_| facts.system == Some(false));
     // A result refers to its function's name as well.
     let mut names: HashMap<String, &Text<'_>> = HashMap::new();
     // The second generation rejects call ids.
@@ -178,8 +258,14 @@ fn contents(out: &mut Writer, request: &Request<'_>, ids: Option<NameRule>) -> R
             continue;
         }
         out.open(b'{').key("role").str(if is_model { "model" } else { "user" }).key("parts").open(b'[');
+        if let Some(words) = words.take_if(|_| !is_model) {
+            out.open(b'{').key("text").str(words).close(b'}');
+        }
         let mut signature = None;
         let mut has_call = false;
+        // Chat has the calls of a message after its text, so the signature before the text is that of the first call.
+        let signs_call =
+            request.form == Dialect::Openai && parts().any(|part| matches!(part.content, Content::Call(_)));
         for part in parts() {
             match &part.content {
                 Content::Thinking { signature: Some(own), .. } => signature = Some(own.decode().into_owned()),
@@ -197,6 +283,7 @@ fn contents(out: &mut Writer, request: &Request<'_>, ids: Option<NameRule>) -> R
                     })?;
                     result(out, Some(id).filter(|_| has_ids), name, parts, *is_error)?;
                 }
+                Content::Text(_) if signs_call => write_part(out, part, None)?,
                 _ => {
                     let own = signature.take();
                     write_part(out, part, own.as_deref().and_then(for_gemini))?;
@@ -264,52 +351,4 @@ fn result(
     }
     out.close(b'}').close(b'}');
     Ok(())
-}
-
-fn write_part(out: &mut Writer, part: &Part<'_>, signature: Option<&str>) -> Result<(), Error> {
-    out.open(b'{');
-    match &part.content {
-        Content::Text(text) | Content::Refusal(text) | Content::Note { text, title: None } => {
-            out.member("text", text);
-        }
-        Content::Note { text, title: Some(title) } => {
-            out.key("text").joined(&[&title.decode(), "\n\n", &text.decode()]);
-        }
-        Content::Audio { media_type, data }
-        | Content::Image(Source::Base64 { media_type, data })
-        | Content::Document { source: Source::Base64 { media_type, data }, .. } => {
-            out.key("inlineData").open(b'{').key("mimeType").str(media_type).key("data").str(data).close(b'}');
-        }
-        Content::Image(Source::Url(url)) | Content::Document { source: Source::Url(url), .. } => {
-            let is_image = matches!(part.content, Content::Image(_));
-            out.key("fileData").open(b'{');
-            if let Some(kind) = media_type_of(&url.decode(), is_image) {
-                out.key("mimeType").str(kind);
-            }
-            out.member("fileUri", url).close(b'}');
-        }
-        _ => return Err(unsupported(&part.path)),
-    }
-    if let Some(signature) = signature {
-        out.key("thoughtSignature").str(signature);
-    }
-    out.close(b'}');
-    Ok(())
-}
-
-/// Guesses the media type from the extension in the URL's path; nothing else is known without a download.
-fn media_type_of(url: &str, is_image: bool) -> Option<&'static str> {
-    if !is_image {
-        return Some("application/pdf");
-    }
-    let path = url.split(['?', '#']).next().unwrap_or_default();
-    match path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        "webp" => Some("image/webp"),
-        "gif" => Some("image/gif"),
-        "heic" => Some("image/heic"),
-        "heif" => Some("image/heif"),
-        _ => None,
-    }
 }

@@ -16,6 +16,39 @@ pub(super) fn to_json_schema(schema: &str) -> Cow<'_, str> {
     }
 }
 
+/// Replaces `const` of a text by an `enum` of one value. Google's JSON Schema has no `const`.
+pub(super) fn without_const(schema: &str) -> Cow<'_, str> {
+    if !schema.contains("\"const\"") {
+        return Cow::Borrowed(schema);
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(schema) else { return Cow::Borrowed(schema) };
+    replace_const(&mut value);
+    Cow::Owned(value.to_string())
+}
+
+fn replace_const(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(replace_const),
+        Value::Object(members) => {
+            for (name, inner) in members.iter_mut() {
+                match (name.as_str(), inner) {
+                    // The names of properties are the caller's own.
+                    ("properties" | "$defs" | "defs" | "definitions", Value::Object(schemas)) => {
+                        schemas.values_mut().for_each(replace_const);
+                    }
+                    ("enum" | "default" | "example" | "examples" | "const", _) => {}
+                    (_, inner) => replace_const(inner),
+                }
+            }
+            if let Some(Value::String(only)) = members.get("const").cloned() {
+                members.remove("const");
+                members.insert("enum".to_owned(), Value::Array(vec![Value::String(only)]));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The recursion is bounded by the maximum depth of a body.
 fn turn(value: Value) -> Value {
     match value {

@@ -71,7 +71,9 @@ impl Reader {
         let is_thought = part.thought == Some(true);
         // A signature in an empty part after the text has no open reasoning to close. It is dropped; Gemini does not
         // require it.
-        let is_late = self.has_text && part.function_call.is_none() && part.text.as_ref().is_none_or(Text::is_empty);
+        let media = part.media();
+        let is_bare = part.function_call.is_none() && media.is_none() && part.text.as_ref().is_none_or(Text::is_empty);
+        let is_late = self.has_text && is_bare;
         if let Some(signature) = part.thought_signature.filter(|text| !text.is_empty() && !is_thought && !is_late) {
             let signature = from_gemini(&signature);
             match redacted_in(&signature.decode()) {
@@ -90,6 +92,9 @@ impl Reader {
                 emit(Event::Arguments(Text::Plain(arguments.into())));
             }
             emit(Event::BlockEnd);
+        } else if let Some(media) = media {
+            self.has_text = true;
+            emit(Event::Media(media));
         } else if let Some(text) = part.text.filter(|text| !text.is_empty()) {
             self.has_text = self.has_text || !is_thought;
             emit(if is_thought { Event::Thinking(text) } else { Event::Text(text) });

@@ -4,10 +4,11 @@
 
 use fairlead_core::Usage;
 
+use super::part_out::write_part;
 use super::usage;
 use super::whole::{finish_reason, write_call, write_text};
 use crate::arguments::CallBuffer;
-use crate::model::{Call, Event, Stop};
+use crate::model::{Call, Event, Part, Stop};
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::signature::{for_gemini_caller, of_redacted};
 use crate::step::Malformed;
@@ -112,6 +113,15 @@ impl Encoder {
             Event::Redacted(text) => {
                 self.end_call(out)?;
                 self.signature = Some(for_gemini_caller(&of_redacted(&text.decode())));
+            }
+            Event::Media(content) => {
+                self.end_call(out)?;
+                let signature = self.signature.take();
+                let mut part = Writer::default();
+                write_part(&mut part, &Part::new("", content), signature.as_deref()).map_err(|_| Malformed)?;
+                self.chunk(out, |chunk| {
+                    chunk.spliced(&part.take());
+                });
             }
             Event::Call { id, name } => {
                 self.end_call(out)?;

@@ -7,9 +7,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::part::{self, AnswerPartIn};
+use super::part_out::write_part;
 use super::usage;
 use crate::call_ids::CallIds;
 use crate::ending::{self, Ending};
+use crate::media::is_media;
 use crate::model::{typed, wrong, Answer, Call, Content, Stop};
 use crate::signature::{for_gemini_caller, of_redacted};
 use crate::text::{if_text, Text, Writer};
@@ -108,6 +110,7 @@ pub(crate) fn write(answer: &Answer<'_>) -> Result<Vec<u8>, Error> {
                 write_text(&mut out, text, signature.take().as_deref());
             }
             Content::Call(call) => write_call(&mut out, call, true, signature.take().as_deref()),
+            content if is_media(content) => write_part(&mut out, part, signature.take().as_deref())?,
             _ => return Err(wrong(&part.path, "is nothing that an answer of this form holds")),
         }
     }

@@ -21,7 +21,8 @@ use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind, Retry};
 
 use crate::arguments::{self, ArgumentsShape};
-use crate::{lenient, openai};
+use crate::model::{Content, Source};
+use crate::{lenient, media, openai};
 pub use embed::{answer_embed, no_embeddings, read_embed, EmbedCall, EmbedForm, EmbedRequest};
 pub use line::{AnswerForm, AnswerTime};
 pub use request_in::{read, OllamaRequest};
@@ -43,6 +44,7 @@ pub fn answer(form: &AnswerForm, completion: &[u8], at: AnswerTime) -> Result<By
     let read = |json: &[u8]| {
         let mut answer = openai::whole::read(json)?;
         arguments::fit(&mut answer, ArgumentsShape::Object)?;
+        media::link_others(&mut answer, |content| matches!(content, Content::Image(Source::Base64 { .. })));
         Ok(Bytes::from(whole::write(form, &answer, at)))
     };
     lenient::read(completion, read).map_err(invalid)

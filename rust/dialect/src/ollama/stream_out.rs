@@ -4,7 +4,8 @@ use fairlead_core::Usage;
 
 use super::line::{close, write_call, AnswerForm, AnswerTime};
 use crate::arguments::CallBuffer;
-use crate::model::{Call, Event, Stop};
+use crate::media::as_link;
+use crate::model::{Call, Content, Event, Source, Stop};
 use crate::step::Malformed;
 use crate::text::{Text, Writer};
 
@@ -38,6 +39,18 @@ impl Encoder {
                     out.extend_from_slice(&self.form.piece(at, &"".into(), |message| {
                         message.member("thinking", &text);
                     }));
+                }
+            }
+            Event::Media(Content::Image(Source::Base64 { data, .. })) => {
+                self.end_call(at, out)?;
+                out.extend_from_slice(&self.form.piece(at, &"".into(), |message| {
+                    message.key("images").open(b'[').str(&data).close(b']');
+                }));
+            }
+            Event::Media(content) => {
+                self.end_call(at, out)?;
+                if let Some(link) = as_link(&content) {
+                    self.text(&link, at, out);
                 }
             }
             Event::Call { id, name } => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::line::{close, write_call, AnswerForm, AnswerTime};
-use crate::model::{Answer, Content};
+use crate::model::{Answer, Content, Source};
 use crate::text::{Text, Writer};
 
 pub(super) fn write(form: &AnswerForm, answer: &Answer<'_>, at: AnswerTime) -> Vec<u8> {
@@ -21,6 +21,7 @@ pub(super) fn write(form: &AnswerForm, answer: &Answer<'_>, at: AnswerTime) -> V
         if form.tells_thinking && !thinking.is_empty() {
             out.member("thinking", &thinking);
         }
+        images(out, answer);
         calls(out, answer);
     });
     if let Some(list) = answer.logprobs {
@@ -37,6 +38,22 @@ pub(super) fn write_loaded(form: &AnswerForm, unloads: bool, at: AnswerTime) -> 
     form.message(&mut out, &"".into(), |_| {});
     let reason = if unloads { "unload" } else { "load" };
     out.key("done").flag(true).key("done_reason").str(reason).close(b'}').take()
+}
+
+/// Writes the images of the answer in base64.
+fn images(out: &mut Writer, answer: &Answer<'_>) {
+    let images = answer.parts.iter().filter_map(|part| match &part.content {
+        Content::Image(Source::Base64 { data, .. }) => Some(data),
+        _ => None,
+    });
+    let mut images = images.peekable();
+    if images.peek().is_some() {
+        out.key("images").open(b'[');
+        for data in images {
+            out.str(data);
+        }
+        out.close(b']');
+    }
 }
 
 fn calls(out: &mut Writer, answer: &Answer<'_>) {

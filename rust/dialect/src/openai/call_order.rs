@@ -7,7 +7,8 @@
 
 use std::collections::VecDeque;
 
-use crate::model::Event;
+use crate::media;
+use crate::model::{Content, Event};
 use crate::step::Malformed;
 use crate::text::Text;
 
@@ -46,6 +47,7 @@ pub(super) struct CallPiece<'a> {
 enum Waiting {
     Call { index: u32, id: String, name: String, arguments: String },
     TextKind(TextKind, String),
+    Media(Content<'static>),
 }
 
 #[derive(Debug)]
@@ -89,6 +91,18 @@ impl CallOrder {
             Some(Waiting::TextKind(last, text_so_far)) if *last == kind => text_so_far.push_str(&text),
             _ => self.waiting.push_back(Waiting::TextKind(kind, text.into_owned())),
         }
+        Ok(())
+    }
+
+    /// Emits an image or audio, or queues it like a text.
+    pub(super) fn show(&mut self, content: Content<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+        if self.open.as_ref().is_none_or(|open| open.json.is_complete()) && self.waiting.is_empty() {
+            self.open = None;
+            emit(Event::Media(content));
+            return Ok(());
+        }
+        self.reserve(media::bytes_of(&content))?;
+        self.waiting.extend(media::into_owned(content).map(Waiting::Media));
         Ok(())
     }
 
@@ -160,6 +174,11 @@ impl CallOrder {
                 self.waiting_bytes = self.waiting_bytes.saturating_sub(text.len());
                 self.open = None;
                 emit(kind.event(text.into()));
+            }
+            Waiting::Media(content) => {
+                self.waiting_bytes = self.waiting_bytes.saturating_sub(media::bytes_of(&content));
+                self.open = None;
+                emit(Event::Media(content));
             }
             Waiting::Call { index, id, name, arguments } => {
                 self.waiting_bytes = self.waiting_bytes.saturating_sub(id.len() + name.len() + arguments.len());

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use fairlead_core::{
-    CapMember, Error, ForcedTools, Letters, Logprobs, ModelFacts, NameRule, Samplers, Schemas, StreamingUsage,
+    CapMember, Error, ForcedTools, Letters, Logprobs, ModelFacts, NameRule, Output, Samplers, Schemas, StreamingUsage,
 };
 use serde_json::Value;
 
@@ -58,12 +58,8 @@ pub(super) fn opening(
     if facts.refuses("stop") {
         return left_out.member(request, Member::Stop);
     }
-    let most = facts.stop_most.unwrap_or(usize::MAX);
-    if request.stop.len() > most {
-        left_out.hint(request.name_of(Member::Stop));
-    }
     out.key("stop").open(b'[');
-    for text in request.stop.iter().take(most) {
+    for text in &request.stop {
         out.text(text);
     }
     out.close(b']');
@@ -130,7 +126,7 @@ fn choice(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out:
 }
 
 /// Returns the instruction that describes the schema to a model without schema support.
-pub(super) fn schema_in_words(request: &Request<'_>, facts: &ModelFacts) -> Option<String> {
+pub(crate) fn schema_in_words(request: &Request<'_>, facts: &ModelFacts) -> Option<String> {
     match &request.format {
         Some(Format::Schema { schema, .. }) if facts.schemas == Some(Schemas::JsonObject) => {
             Some(format!("Answer with one JSON object that follows this JSON schema, and nothing else:\n{schema}"))
@@ -148,6 +144,23 @@ pub(super) fn response_format(out: &mut Writer, request: &Request<'_>, facts: &M
             out.close(b'}').close(b'}');
         }
         Some(_) => drop(out.key("response_format").raw(r#"{"type":"json_object"}"#)),
+    }
+}
+
+/// Writes the kinds of output, and the voice of generated speech.
+pub(super) fn outputs(out: &mut Writer, request: &Request<'_>) {
+    let Some(outputs) = &request.outputs else { return };
+    out.key("modalities").open(b'[');
+    for output in outputs {
+        out.raw(match output {
+            Output::Text => r#""text""#,
+            Output::Image => r#""image""#,
+            Output::Audio => r#""audio""#,
+        });
+    }
+    out.close(b']');
+    if let (true, Some(voice)) = (outputs.contains(&Output::Audio), &request.voice) {
+        out.key("audio").open(b'{').member("voice", voice).key("format").raw(r#""pcm16""#).close(b'}');
     }
 }
 

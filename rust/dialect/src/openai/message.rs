@@ -7,6 +7,7 @@ use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::media::chat_image;
 use crate::model::Content;
 use crate::text::{if_text, Text};
 
@@ -88,6 +89,7 @@ fn part(raw: &RawValue) -> serde_json::Result<Option<Content<'_>>> {
             Some(thinking) => Some(Content::Thinking { text: joined(thinking)?, signature: None }),
             None => None,
         },
+        Some("image_url" | "output_image") => chat_image(raw),
         // References and other kinds that the other dialects cannot express.
         Some(_) => None,
     })

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use fairlead_core::Error;
+use fairlead_core::{Error, Output};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::tools_in;
 use crate::caller_tools::text_arguments;
+use crate::media::chat_images;
 use crate::model::{is_neutral, shape, typed, unsupported, wrong, Call, Content, Format, Part, Request, Role, Turn};
 use crate::openai::members::{arguments, count, effort, number, read_shared, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
@@ -251,12 +252,37 @@ fn member<'a>(name: Cow<'a, str>, value: &'a RawValue, request: &mut Request<'a>
         "logprobs" if raw == "true" => request.logprobs = request.logprobs.or(Some("0")),
         "top_logprobs" if !is_neutral(raw) => request.logprobs = Some(number(value, "top_logprobs")?),
         "n" if raw == "1" => {}
-        "modalities" if raw.split_whitespace().collect::<String>() == r#"["text"]"# => {}
+        "modalities" => match outputs(value) {
+            Some(outputs) => request.outputs = Some(outputs).filter(|all| all.iter().any(|it| *it != Output::Text)),
+            None => request.extras.push((name, raw)),
+        },
+        "audio" if raw != "null" => request.voice = Some(voice(value)?),
         "n" | "logprobs" | "top_logprobs" | "frequency_penalty" | "presence_penalty" | "logit_bias"
             if is_neutral(raw) => {}
         _ => request.extras.push((name, raw)),
     }
     Ok(())
+}
+
+/// Returns `None` for a kind of output that no other dialect has.
+fn outputs(value: &RawValue) -> Option<Vec<Output>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Reads the settings of generated speech. Other providers return raw samples only.
+fn voice(value: &RawValue) -> Result<Text<'_>, Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct AudioIn<'a> {
+        #[serde(borrow)]
+        voice: Text<'a>,
+        format: Cow<'a, str>,
+    }
+    let audio: AudioIn<'_> = typed(value, "audio")?;
+    if audio.format != "pcm16" {
+        return Err(unsupported("audio.format"));
+    }
+    Ok(audio.voice)
 }
 
 fn stop(value: &RawValue) -> Result<Vec<Text<'_>>, Error> {
@@ -290,6 +316,8 @@ struct Message<'a> {
     parts: Vec<Part<'a>>,
     thinking: Vec<Part<'a>>,
     reasoning: Option<Text<'a>>,
+    /// The images of an earlier answer.
+    images: Vec<Part<'a>>,
     calls: Vec<Part<'a>>,
     call_id: Option<Text<'a>>,
     cache: Option<&'a str>,
@@ -310,6 +338,10 @@ fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut 
         "reasoning_content" | "reasoning" => message.reasoning = Some(typed(value, &field())?),
         "thinking_blocks" => message.thinking = thinking_blocks(value, &field())?,
         "cache_control" => message.cache = Some(value.get()),
+        "images" => {
+            message.unknown = Some(field());
+            message.images = chat_images(value).into_iter().map(|image| Part::new(field(), image)).collect();
+        }
         "reasoning_details" => {
             // Some vendors repeat the reasoning in two members, with signatures only in this one.
             if let Ok(mut details) = reasoning_details(value, &field()) {
@@ -323,7 +355,7 @@ fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut 
 }
 
 fn turn<'a>(message: Message<'a>, at: usize, request: &mut Request<'a>) -> Result<(), Error> {
-    let Message { role, mut parts, mut thinking, reasoning, mut calls, call_id, cache, unknown } = message;
+    let Message { role, mut parts, mut thinking, reasoning, mut images, mut calls, call_id, cache, unknown } = message;
     if let Some(unknown) = unknown.filter(|_| role != "\"assistant\"") {
         return Err(unsupported(&unknown));
     }
@@ -339,6 +371,7 @@ fn turn<'a>(message: Message<'a>, at: usize, request: &mut Request<'a>) -> Resul
         "\"user\"" => request.turns.push(Turn { role: Role::User, parts }),
         "\"assistant\"" => {
             thinking.append(&mut parts);
+            thinking.append(&mut images);
             thinking.append(&mut calls);
             request.turns.push(Turn { role: Role::Assistant, parts: thinking });
         }

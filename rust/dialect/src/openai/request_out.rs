@@ -44,6 +44,7 @@ pub(crate) fn write(
     members_out::opening(&mut out, request, facts, reasoning.is_on, left_out)?;
     members_out::tools(&mut out, request, facts, left_out)?;
     members_out::response_format(&mut out, request, facts);
+    members_out::outputs(&mut out, request);
     members_out::hints(&mut out, request, facts, reasoning.is_on, left_out)?;
     reasoning.write(&mut out);
     if let Some(words) = template_words(request).filter(|_| is_templated) {

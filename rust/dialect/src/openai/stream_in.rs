@@ -10,6 +10,7 @@ use super::message::{if_number, CallIn, ContentIn, First, FunctionIn};
 use super::usage;
 use super::whole::{stop, LogprobsIn};
 use crate::ending::{self, Ending};
+use crate::media::{chat_images, is_media, ChatAudio};
 use crate::model::{Content, Event, Stop};
 use crate::step::{Malformed, Step};
 use crate::text::{if_text, Text};
@@ -56,6 +57,10 @@ struct DeltaIn<'a> {
     reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallIn<'a>>>,
+    #[serde(borrow, default)]
+    images: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    audio: Option<&'a RawValue>,
 }
 
 /// The state of the reader.
@@ -141,6 +146,9 @@ impl Reader {
         if let Some(text) = delta.refusal {
             self.read_content(Content::Refusal(text), emit)?;
         }
+        let audio = delta.audio.and_then(|audio| serde_json::from_str::<ChatAudio<'_>>(audio.get()).ok());
+        let images = delta.images.map(chat_images).into_iter().flatten();
+        images.chain(audio.into_iter().flat_map(ChatAudio::contents)).try_for_each(|it| self.read_content(it, emit))?;
         delta.tool_calls.into_iter().flatten().try_for_each(|call| {
             let arguments = call.function.as_ref().and_then(FunctionIn::arguments);
             let name = call.function.and_then(|function| function.name);
@@ -158,6 +166,7 @@ impl Reader {
                 self.refused = true;
                 self.order.say(TextKind::Refusal, text, emit)
             }
+            media if is_media(&media) => self.order.show(media, emit),
             _ => Ok(()),
         }
     }

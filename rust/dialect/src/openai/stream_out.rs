@@ -2,8 +2,9 @@
 
 use fairlead_core::Usage;
 
-use super::whole::{finish_reason, write_usage};
-use crate::model::{Event, Stop};
+use super::whole::{finish_reason, write_image, write_usage};
+use crate::media::as_link;
+use crate::model::{Content, Event, Stop};
 use crate::text::{Text, Writer};
 use crate::text_argument::TextArgument;
 use crate::tool_names::ToolNames;
@@ -30,6 +31,7 @@ pub(crate) struct Encoder {
     is_started: bool,
     calls: u64,
     call: Call,
+    images: u64,
     thinking_blocks: u64,
     in_thinking: bool,
     /// The log probabilities of the next text: a list or empty.
@@ -71,8 +73,35 @@ impl Encoder {
             }
             Event::Call { id, name } => self.begin_call(out, &id, &name),
             Event::Arguments(text) => self.arguments(out, &text),
+            Event::Media(content) => self.media(&content, out),
             Event::BlockEnd => self.end_block(out),
         }
+    }
+
+    /// Writes an image or a piece of audio as other gateways do, and a file as a link.
+    fn media(&mut self, content: &Content<'_>, out: &mut Vec<u8>) {
+        self.end_block(out);
+        let mut member = Writer::default();
+        match content {
+            Content::Image(source) => {
+                member.key("images").open(b'[');
+                write_image(&mut member, source, self.images);
+                member.close(b']');
+                self.images += 1;
+            }
+            Content::Audio { data, .. } => {
+                member.key("audio").open(b'{').key("id").str("audio_0").key("data").str(data).close(b'}');
+            }
+            _ => {
+                let Some(link) = as_link(content) else { return };
+                member.member("content", &link);
+            }
+        }
+        self.start(out);
+        out.extend_from_slice(&self.opening);
+        out.extend_from_slice(b"\"choices\":[{\"index\":0,\"delta\":{");
+        out.extend_from_slice(&member.take());
+        out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
     }
 
     /// Writes the regular end of the stream.

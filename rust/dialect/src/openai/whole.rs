@@ -17,7 +17,8 @@ use super::usage;
 use crate::answer_context::AnswerContext;
 use crate::call_ids::CallIds;
 use crate::ending::{self, Ending};
-use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
+use crate::media::{self, chat_images, ChatAudio};
+use crate::model::{typed, wrong, Answer, Call, Content, Part, Source, Stop};
 use crate::text::{if_text, Text, Writer};
 use crate::text_argument::text_of;
 use crate::tool_names::ToolNames;
@@ -73,6 +74,10 @@ struct MessageIn<'a> {
     reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
     thinking_blocks: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    images: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    audio: Option<&'a RawValue>,
 }
 
 /// Reads a body that has been scanned before.
@@ -101,7 +106,10 @@ pub(crate) fn read<'a>(body: &'a [u8]) -> Result<Answer<'a>, Error> {
     if let Some(content) = message.content {
         content.for_each(&mut push);
     }
-    message.refusal.map(Content::Refusal).into_iter().for_each(push);
+    message.refusal.map(Content::Refusal).into_iter().for_each(&mut push);
+    message.images.map(chat_images).into_iter().flatten().for_each(&mut push);
+    let audio = message.audio.and_then(|audio| serde_json::from_str::<ChatAudio<'_>>(audio.get()).ok());
+    audio.into_iter().flat_map(ChatAudio::contents).for_each(push);
     let is_refused = parts.iter().any(|part| matches!(part.content, Content::Refusal(_)));
     let calls = calls(message.tool_calls.unwrap_or_default(), &id)?;
     let reason = choice.finish_reason.as_ref().map(Text::decode);
@@ -166,6 +174,8 @@ pub(crate) fn write(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
         _ => None,
     });
     thinking(&mut out, answer);
+    images(&mut out, answer);
+    audio(&mut out, answer, context.created_s);
     write_answer_calls(&mut out, answer, &context.tool_names);
     out.close(b'}').key("logprobs");
     match answer.logprobs {
@@ -199,6 +209,41 @@ fn write_answer_calls(out: &mut Writer, answer: &Answer<'_>, names: &ToolNames) 
         }
     }
     out.close(b']');
+}
+
+/// Writes `images` as other gateways return them.
+fn images(out: &mut Writer, answer: &Answer<'_>) {
+    let images = answer.parts.iter().filter_map(|part| match &part.content {
+        Content::Image(source) => Some(source),
+        _ => None,
+    });
+    let mut images = images.enumerate().peekable();
+    if images.peek().is_none() {
+        return;
+    }
+    out.key("images").open(b'[');
+    images.for_each(|(index, source)| write_image(out, source, index as u64));
+    out.close(b']');
+}
+
+pub(super) fn write_image(out: &mut Writer, source: &Source<'_>, index: u64) {
+    out.open(b'{').key("type").raw(r#""image_url""#).key("image_url").open(b'{').key("url");
+    media::write_url(out, source);
+    out.close(b'}').key("index").number(index).close(b'}');
+}
+
+/// Writes `audio`. The provider does not store it, so it expires at once.
+fn audio(out: &mut Writer, answer: &Answer<'_>, created_s: u64) {
+    let pieces = answer.parts.iter().filter_map(|part| match &part.content {
+        Content::Audio { data, .. } => Some(&**data),
+        _ => None,
+    });
+    let pieces: Vec<&str> = pieces.collect();
+    if !pieces.is_empty() {
+        out.key("audio").open(b'{').key("id").joined(&["audio_", &answer.id.decode()]);
+        out.key("data").str(&media::joined(&pieces)).key("expires_at").number(created_s);
+        out.key("transcript").raw(r#""""#).close(b'}');
+    }
 }
 
 /// Joins all texts of one kind into one string, or null if there are none.

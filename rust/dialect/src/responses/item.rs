@@ -1,6 +1,7 @@
 //! Writes the items of an output, for complete and streamed answers.
 
-use crate::text::Writer;
+use crate::model::{Content, Source};
+use crate::text::{Text, Writer};
 
 /// The status of an item.
 pub(super) const COMPLETED: &str = "completed";
@@ -42,4 +43,25 @@ pub(super) fn reasoning(id: &str, text: &[u8], encrypted: Option<&str>) -> Vec<u
         out.key("encrypted_content").str(encrypted);
     }
     out.close(b'}').take()
+}
+
+/// Writes an image generation call. `image` is the media type and the base64 data, once there is an image.
+pub(super) fn image(id: &str, status: &str, image: Option<(&str, &str)>) -> Vec<u8> {
+    let mut out = Writer::with_capacity(image.map_or(0, |(_, data)| data.len()) + 128);
+    out.open(b'{').key("id").str(id).key("type").raw(r#""image_generation_call""#).key("status").str(status);
+    match image {
+        Some((media_type, data)) => {
+            let format = media_type.strip_prefix("image/").unwrap_or(media_type);
+            out.key("output_format").str(format).key("result").str(data);
+        }
+        None => drop(out.key("result").raw("null")),
+    }
+    out.close(b'}').take()
+}
+
+/// Reads the image of an image generation call. `None` without data.
+pub(super) fn generated_image<'a>(result: &Text<'a>, format: Option<&Text<'a>>) -> Option<Content<'a>> {
+    let format = format.map(Text::decode).filter(|format| !format.is_empty());
+    let media_type = format!("image/{}", format.as_deref().unwrap_or("png")).into();
+    (!result.is_empty()).then(|| Content::Image(Source::Base64 { media_type, data: result.decode() }))
 }

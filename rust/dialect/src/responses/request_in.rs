@@ -6,6 +6,7 @@ use fairlead_core::{Dialect, Error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::item::generated_image;
 use super::{call_history, tools_in};
 use crate::model::{
     is_neutral, typed, typed_at, unsupported, wrong, Content, Effort, Format, Members, Part, Request, Role, Source,
@@ -14,7 +15,7 @@ use crate::model::{
 use crate::openai::members::{count, effort, number, read_shared, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
 use crate::signature::{from_responses_caller, CallerReasoning};
-use crate::text::{Text, Writer};
+use crate::text::{if_text, Text, Writer};
 
 /// An item. Unknown members come from an earlier answer and are ignored.
 #[derive(Deserialize)]
@@ -55,6 +56,11 @@ pub(super) struct ItemIn<'a> {
     summary: Option<Vec<SummaryIn<'a>>>,
     #[serde(borrow, default)]
     encrypted_content: Option<Text<'a>>,
+    /// The image of an earlier answer, in base64.
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    result: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    output_format: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -205,6 +211,12 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
             "reasoning" => {
                 if let Some(content) = thought(item) {
                     push_assistant_part(request, Part::new(path(), content));
+                }
+            }
+            "image_generation_call" => {
+                let image = item.result.and_then(|result| generated_image(&result, item.output_format.as_ref()));
+                if let Some(image) = image {
+                    push_assistant_part(request, Part::new(path(), image));
                 }
             }
             _ => {

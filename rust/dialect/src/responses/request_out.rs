@@ -63,6 +63,7 @@ pub(crate) fn write(
             (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
             (Member::PresencePenalty, request.presence_penalty.is_some()),
             (Member::Logprobs, request.logprobs.is_some() && logprobs.is_none()),
+            (Member::Outputs, request.outputs.is_some()),
         ],
     )?;
     left_out.extras(request, DROPPED)?;

@@ -190,6 +190,11 @@ impl Reader {
                     emit(Event::Signature(from_responses(&id, &encrypted.decode())));
                 }
             }
+            "image_generation_call" => {
+                if let Some(image) = item.image() {
+                    emit(Event::Media(image));
+                }
+            }
             _ => {}
         }
         emit(Event::BlockEnd);

@@ -9,7 +9,8 @@ use super::item;
 use super::whole::{envelope, inside, status, ResponseState};
 use crate::answer_context::AnswerContext;
 use crate::caller_tools::CallForm;
-use crate::model::{Event, Stop};
+use crate::media::as_link;
+use crate::model::{Content, Event, Source, Stop};
 use crate::shapes::ErrorText;
 use crate::signature::{for_responses_caller, of_redacted};
 use crate::text::{Text, Writer};
@@ -111,8 +112,48 @@ impl Encoder {
                 self.begin_call(&id, &name, out);
             }
             Event::Arguments(text) => self.arguments(&text, out),
+            Event::Media(Content::Image(Source::Base64 { media_type, data })) => self.image(&media_type, &data, out),
+            Event::Media(content) => {
+                self.end(out);
+                if let Some(link) = as_link(&content) {
+                    self.begin(Kind::Text, out);
+                    self.delta("response.output_text.delta", &link, out);
+                    self.end(out);
+                }
+            }
             Event::BlockEnd => self.end(out),
         }
+    }
+
+    /// Writes the item of a generated image with its events.
+    fn image(&mut self, media_type: &str, data: &str, out: &mut Vec<u8>) {
+        self.end(out);
+        self.start(out);
+        let id = format!("ig_{}_{}", self.context.id, self.index);
+        let at = |item: &[u8], index: u64| {
+            let mut rest = Writer::default();
+            rest.open(b',').key("output_index").number(index).key("item").spliced(item);
+            rest.take()
+        };
+        let begun = item::image(&id, item::IN_PROGRESS, None);
+        self.event("response.output_item.added", b"", &at(&begun, self.index), out);
+        let mut place = Writer::default();
+        place.open(b',').key("output_index").number(self.index).key("item_id").str(&id);
+        let place = place.take();
+        for name in ["in_progress", "generating", "completed"] {
+            self.event(&format!("response.image_generation_call.{name}"), b"", &place, out);
+        }
+        let whole = item::image(&id, item::COMPLETED, Some((media_type, data)));
+        self.event("response.output_item.done", b"", &at(&whole, self.index), out);
+        self.finish_item(&whole);
+    }
+
+    fn finish_item(&mut self, item: &[u8]) {
+        if !self.output.is_empty() {
+            self.output.push(b',');
+        }
+        self.output.extend_from_slice(item);
+        self.index += 1;
     }
 
     /// Writes the regular end of the stream.
@@ -368,11 +409,7 @@ impl Encoder {
         let mut rest = Writer::default();
         rest.open(b',').key("output_index").number(self.index).key("item").spliced(&item);
         self.event("response.output_item.done", b"", &rest.take(), out);
-        if !self.output.is_empty() {
-            self.output.push(b',');
-        }
-        self.output.extend_from_slice(&item);
-        self.index += 1;
+        self.finish_item(&item);
     }
 }
 

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use super::{call_item, item, usage};
 use crate::answer_context::AnswerContext;
-use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
+use crate::media::as_link;
+use crate::model::{typed, wrong, Answer, Call, Content, Part, Source, Stop};
 use crate::openai::usage::service;
 use crate::signature::{for_responses_caller, from_responses, of_redacted};
 use crate::text::{if_text, Text, Writer};
@@ -55,6 +56,11 @@ pub(super) struct OutputIn<'a> {
     pub(super) name: Option<Text<'a>>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
+    /// A generated image in base64.
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    result: Option<Text<'a>>,
+    #[serde(borrow, default, deserialize_with = "if_text")]
+    output_format: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -91,6 +97,11 @@ impl<'a> OutputIn<'a> {
     pub(super) fn arguments(&self) -> Option<Text<'a>> {
         self.arguments.map(Text::of_json)
     }
+
+    /// Returns the image of an image generation call.
+    pub(super) fn image(&self) -> Option<Content<'a>> {
+        item::generated_image(self.result.as_ref()?, self.output_format.as_ref())
+    }
 }
 
 /// Reads a body that has been scanned before.
@@ -123,6 +134,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
                 let name = output.name.ok_or_else(missing)?;
                 parts.push(Part::new("output", Content::Call(Call { id, name, arguments })));
             }
+            "image_generation_call" => parts.extend(output.image().map(|image| Part::new("output", image))),
             // Server tools are rejected when the request is translated.
             _ => {}
         }
@@ -245,7 +257,13 @@ fn items(answer: &Answer<'_>, context: &AnswerContext) -> Vec<u8> {
                 push(item::reasoning(&name("rs"), b"", Some(&of_redacted(&data.decode()))));
             }
             Content::Call(call) => push(call_item::whole(name, call, &context.tool_names)),
-            _ => continue,
+            Content::Image(Source::Base64 { media_type, data }) => {
+                push(item::image(&name("ig"), item::COMPLETED, Some((media_type, data))));
+            }
+            content => {
+                let Some(link) = as_link(content) else { continue };
+                push(item::message(&name("msg"), item::COMPLETED, &item::text_part(&inner(&link), b"")));
+            }
         }
         index += 1;
     }

@@ -89,6 +89,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
     } else if call.settlement.admission.bypasses_cache() {
         call.settlement.cached.cache = Some(CacheOutcome::Bypass);
     }
+    let before = sent.clone();
     // Boxed, because few calls are compressed.
     let shortening = Box::pin(async {
         let (body, request) = compression::run(&mut call, &live, sent, request).await?;
@@ -98,6 +99,8 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(shortened) => shortened,
         Err(fault) => return call.refuse(&fault),
     };
+    // A shorter conversation is another body; an unchanged one has the same bytes.
+    call.choice.is_edited = sent.as_ptr() != before.as_ptr();
     call.settlement.bytes_sent = Some(sent.len() as u64);
     let translate = || {
         choose::reserve(&mut call, &live, &request)?;

@@ -45,6 +45,8 @@ pub async fn prepare(call: &mut Call, body: &Bytes, request: &ChatRequest, own: 
     let Some(noted) = add_system_prompt(dialect, body, &prompt).map(Bytes::from) else { return Ok(Staged::AsIs) };
     let request = read::again(&call.settlement.admission, &noted, request.clone())?;
     let live = call.shared().live.load_full();
+    // Earlier turns had no note.
+    call.choice.is_edited = true;
     let translation = Box::new(Translation::of_call(call, &live, &noted, &request)?.of(own));
     Ok(Staged::Next { translation, request, choice: Box::new(std::mem::take(&mut call.choice)) })
 }

@@ -87,6 +87,7 @@ fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
         output_cap: None,
         inexpressible: None,
         is_rewritten: false,
+        is_edited: false,
     };
     let translated = translate::read(Dialect::Openai, body)
         .and_then(|parsed| Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &live.snapshot));

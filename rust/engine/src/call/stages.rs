@@ -335,6 +335,8 @@ fn next(
     request.stores = own.stores;
     request.previous.clone_from(&own.previous);
     request.conversation.clone_from(&own.conversation);
+    // The caller's history lacks the messages that are added here.
+    choice.is_edited = true;
     let mut translation = Translation::prepare(Dialect::Openai, body, &request, &mut choice, snapshot)?;
     translation.caller = admission.dialect;
     let translation = Box::new(translation.in_tier(admission.service_mode()));

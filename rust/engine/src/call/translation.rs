@@ -55,6 +55,8 @@ struct Bounds {
     inexpressible: Option<Inexpressible>,
     /// The gateway wrote the body, for a caller of Ollama's dialect.
     is_rewritten: bool,
+    /// The gateway changed the conversation for this turn alone.
+    is_edited: bool,
 }
 
 /// A body with its provider's earlier reasoning.
@@ -90,8 +92,8 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
 
 impl Bounds {
     fn of(choice: &Choice) -> Self {
-        let Choice { output_cap, inexpressible, is_rewritten, .. } = *choice;
-        Self { output_cap, inexpressible, is_rewritten }
+        let Choice { output_cap, inexpressible, is_rewritten, is_edited, .. } = *choice;
+        Self { output_cap, inexpressible, is_rewritten, is_edited }
     }
 
     /// The bounds of a model's requests to this connection, without those that the list gives the model.
@@ -103,6 +105,7 @@ impl Bounds {
             cap: own.into_iter().chain(self.output_cap).min(),
             is_templated: connection.is_templated(upstream_model),
             is_rewritten: self.is_rewritten,
+            is_edited: self.is_edited,
             replays_reasoning: connection.replays_reasoning,
             drops: self.inexpressible.or(connection.inexpressible) == Some(Inexpressible::Drop),
         }

@@ -32,6 +32,8 @@ pub struct Choice {
     pub inexpressible: Option<Inexpressible>,
     /// The gateway wrote the request body because the caller uses the Ollama dialect.
     pub is_rewritten: bool,
+    /// The conversation was changed in a way that differs from turn to turn.
+    pub is_edited: bool,
 }
 
 /// The fields of a choice that only combos have.
@@ -150,6 +152,7 @@ impl Choice {
             output_cap: self.output_cap,
             inexpressible: self.inexpressible,
             is_rewritten: self.is_rewritten,
+            is_edited: self.is_edited,
         }
     }
 

@@ -104,6 +104,7 @@ impl Combos {
             output_cap: None,
             inexpressible: None,
             is_rewritten: false,
+            is_edited: false,
         })
     }
 
