@@ -49,6 +49,8 @@ pub struct ModelFacts {
     pub schemas: Option<Schemas>,
     /// The maximum number of `cache_control` marks in a request.
     pub cache_marks: Option<usize>,
+    /// The tokens of the shortest prompt that the provider caches.
+    pub cache_least: Option<u64>,
     /// The maximum length of `prompt_cache_key` in characters. 0: the member is rejected.
     pub prompt_cache_key_most: Option<usize>,
     /// The accepted values of `service_tier`. An empty list: the member is rejected.

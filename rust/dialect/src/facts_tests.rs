@@ -10,6 +10,7 @@ use serde_json::{json, Value};
 
 use crate::fit::{Destination, Fit};
 use crate::place::Place;
+use crate::prompt_cache::CacheHints;
 use crate::translate::{read_at, request_for, Pair, SentRequest};
 
 /// Returns the catalogue's facts of a model, named `provider/model`.
@@ -450,6 +451,7 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
         ("blank_texts", json!("accepted"), to_messages, blank),
         ("schemas", json!("json_object"), to_chat, messages(&json!({"output_config": schema}))),
         ("cache_marks", json!(4), to_chat, talk),
+        ("cache_least", json!(0), to_messages, chat(&json!({}))),
         ("prompt_cache_key_most", json!(0), from_responses, shared.clone()),
         ("service_tiers", json!(["auto"]), from_responses, shared),
         ("streaming_usage", json!("always"), to_chat, messages(&json!({"stream": true}))),
@@ -467,9 +469,10 @@ fn every_fact_has_a_reader() {
             _ => json!({}),
         };
         let facts = |members: Value| serde_json::from_value::<ModelFacts>(members).expect("facts");
-        let without = written(pair, &body, &facts(beside.clone()), &Fit::default()).expect("written");
+        let fit = Fit { cache: CacheHints { key: None, pays: name == "cache_least" }, ..Fit::default() };
+        let without = written(pair, &body, &facts(beside.clone()), &fit).expect("written");
         let with_fact = facts(with(beside, &json!({ name: value })));
-        let with_fact = written(pair, &body, &with_fact, &Fit::default()).expect("written");
+        let with_fact = written(pair, &body, &with_fact, &fit).expect("written");
         assert_ne!(parsed(&without), parsed(&with_fact), "nothing reads `{name}`");
         names.push(name.to_owned());
     }

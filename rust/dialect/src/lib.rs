@@ -16,6 +16,8 @@
 //!
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
+//! - `system_turns` and `prompt_cache`: system messages in their position; cache keys and cache marks, which
+//!   `prompt_cache_edits` adds to forwarded bodies
 //! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
 //! - `signature`, `portable_id` and `call_ids`: reasoning signatures, and ids of tool calls
 //! - `arguments`: arguments of tool calls in an answer
@@ -65,6 +67,8 @@ pub mod ollama;
 pub mod openai;
 mod place;
 mod portable_id;
+mod prompt_cache;
+mod prompt_cache_edits;
 mod provider_members;
 mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.
@@ -79,6 +83,7 @@ pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
 mod substance;
+mod system_turns;
 mod text;
 mod tool_names;
 // Called by module path: `translate::read`, `translate::request`, `translate::answer`.
@@ -90,6 +95,7 @@ pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};
 pub use place::Place;
+pub use prompt_cache::CacheHints;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use substance::answer_text;

@@ -20,7 +20,7 @@ use crate::openai::usage::service_of;
 use crate::place::Place;
 use crate::tool_names::{self, ToolNames};
 
-use crate::{anthropic, ending, gemini, lenient, openai, responses, substance, Pieces};
+use crate::{anthropic, ending, gemini, lenient, openai, prompt_cache, responses, substance, Pieces};
 
 /// The dialects of the caller and the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,10 +131,12 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         return Ok(SentRequest { pieces, ..SentRequest::default() });
     }
     let cap = to.fit.cap.map(|cap| cap.to_string());
+    let key = to.fit.cache.key_for(pair.provider, to.facts, body.len());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
     let mut left_out = LeftOut::new(to.fit.drops);
     fit::adapt(&mut neutral, body, cap.as_deref());
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
+    prompt_cache::add(&mut neutral, pair.provider, to, body.len(), key.as_deref());
     let tool_names =
         name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
     let (size, left) = (body.len(), &mut left_out);
@@ -164,6 +166,7 @@ fn make_acceptable(
     facts: &ModelFacts,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
+    request.place_system(provider);
     if provider != Dialect::Openai {
         begin_with_system(request);
     }

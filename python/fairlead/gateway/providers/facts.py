@@ -52,6 +52,7 @@ class Facts(_Section):
     blank_texts: Literal["accepted", "refused"] | None = None
     schemas: Literal["any", "closed", "json_object"] | None = None
     cache_marks: Count | None = None
+    cache_least: Count | None = None
     prompt_cache_key_most: Count | None = None
     service_tiers: tuple[str, ...] | None = None
     streaming_usage: Literal["on_request", "always"] | None = None

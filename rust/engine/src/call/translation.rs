@@ -16,13 +16,15 @@ use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::routes::Surface;
 use fairlead_core::strategy::Rules;
-use fairlead_core::{random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, ServiceMode, Snapshot};
+use fairlead_core::{
+    random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, Price, PromptCacheMode, ServiceMode, Snapshot,
+};
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{answer_text, AnswerText, Destination, Fit, Pieces, SentRequest};
+use fairlead_dialect::{answer_text, AnswerText, CacheHints, Destination, Fit, Pieces, SentRequest};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -55,6 +57,8 @@ struct Bounds {
     inexpressible: Option<Inexpressible>,
     /// The gateway wrote the body, for a caller of Ollama's dialect.
     is_rewritten: bool,
+    /// Identifies the caller's conversation.
+    conversation: Option<u64>,
 }
 
 /// A body with its provider's earlier reasoning.
@@ -90,8 +94,8 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
 
 impl Bounds {
     fn of(choice: &Choice) -> Self {
-        let Choice { output_cap, inexpressible, is_rewritten, .. } = *choice;
-        Self { output_cap, inexpressible, is_rewritten }
+        let Choice { output_cap, inexpressible, is_rewritten, conversation, .. } = *choice;
+        Self { output_cap, inexpressible, is_rewritten, conversation }
     }
 
     /// The bounds of a model's requests to this connection, without those that the list gives the model.
@@ -105,6 +109,10 @@ impl Bounds {
             is_rewritten: self.is_rewritten,
             replays_reasoning: connection.replays_reasoning,
             drops: self.inexpressible.or(connection.inexpressible) == Some(Inexpressible::Drop),
+            cache: match connection.prompt_cache {
+                PromptCacheMode::Auto => CacheHints { key: self.conversation, pays: true },
+                PromptCacheMode::Off => CacheHints::default(),
+            },
         }
     }
 }
@@ -148,7 +156,10 @@ impl Translation {
             if wording.find(target, upstream_model).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
                 let fit = wording.bounds.at(target, upstream_model);
-                let lowered = Fit { most: fit.cap.or(most), ..fit };
+                let price = snapshot.price(choice.model(at));
+                let pays = fit.cache.pays && price.is_some_and(|price| marks_pay(form, price));
+                let cache = CacheHints { pays, ..fit.cache };
+                let lowered = Fit { most: fit.cap.or(most), cache, ..fit };
                 let facts = target.connection.facts_of(upstream_model);
                 let to = Destination { model: upstream_model, fit: &lowered, facts };
                 match translate::request_for(Pair { caller, provider: form }, body, parsed, to) {
@@ -340,6 +351,11 @@ impl Translation {
         let pair = self.pair(target);
         Follow::new(pair, self.answer_context(pair))
     }
+}
+
+/// Whether cache marks make a conversation cheaper. Chat providers without a price for writing cache every prompt anyway.
+fn marks_pay(form: Dialect, price: &Price) -> bool {
+    price.caching_pays() && (form != Dialect::Openai || price.cache_write.is_some())
 }
 
 /// The error for an invalid response, with the error that the provider reported in its place.
