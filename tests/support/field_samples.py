@@ -236,6 +236,7 @@ CONNECTIONS: Final = RecordSamples(
         "providerSpecificData.learnLimits": _specific("learnLimits", after=False),
         "providerSpecificData.reasoningReplay": _specific("reasoningReplay", after=True),
         "providerSpecificData.inexpressible": _specific("inexpressible", after="drop"),
+        "providerSpecificData.promptCache": _specific("promptCache", after="off"),
         **{
             f"providerSpecificData.{name}": Sample(
                 None, readers=(_VARIABLES,), outside="a part of the address of some providers"

@@ -63,6 +63,8 @@ pub struct ModelFacts {
     pub metadata_needs_store: Option<bool>,
     /// The maximum number of `cache_control` marks in a request.
     pub cache_marks: Option<usize>,
+    /// The tokens of the shortest prompt that the provider caches.
+    pub cache_least: Option<u64>,
     /// The maximum length of `prompt_cache_key` in characters. 0: the member is rejected.
     pub prompt_cache_key_most: Option<usize>,
     /// The accepted values of `prompt_cache_retention`.

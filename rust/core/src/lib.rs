@@ -104,7 +104,7 @@ pub use ledger::{
 };
 pub use limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Served, Zone};
 pub use pace::{AccountLimits, Pace, PaceWait, Remaining};
-pub use price::{Cost, PricesInUse};
+pub use price::{Cost, Price, PricesInUse};
 pub use principal::{Credentials, Principal};
 pub use provider_rate::{ProviderRates, RateName};
 pub use quota::{read_quota_headers, QuotaSpan, QuotaThresholds, WindowReading};
@@ -119,7 +119,7 @@ pub use session_lease::SessionClaim;
 pub use sessions::{SessionAnswer, SessionName, SessionQuestion, SessionReport, Sessions, IDLE_MS as SESSION_IDLE_MS};
 pub use snapshot::{
     Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Inexpressible, Key,
-    Model, PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, TokenScope,
-    UnpricedModels, DIRECT,
+    Model, PersistedState, PromptCacheMode, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode,
+    TokenScope, UnpricedModels, DIRECT,
 };
 pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

@@ -174,6 +174,17 @@ pub const MAX_USD_MICROS: u64 = 1_000_000_000_000_000;
 pub struct Cost(u128);
 
 impl Price {
+    /// Returns whether reading from the provider's prompt cache costs less than sending the input again.
+    pub fn has_cheap_reads(&self) -> bool {
+        self.cached_input.is_some_and(|cached| cached < self.input)
+    }
+
+    /// Returns whether a prompt that is written to the cache and read once costs less than one that is sent twice.
+    pub fn caching_pays(&self) -> bool {
+        let write = self.cache_write.unwrap_or(self.input);
+        self.cached_input.is_some_and(|cached| write.saturating_add(cached) < self.input.saturating_mul(2))
+    }
+
     /// The cost of the tokens. Reasoning tokens are part of `output` and are not charged twice.
     pub fn cost(&self, usage: &Usage) -> Cost {
         self.parts(usage).map(|(tokens, rate)| Cost(u128::from(tokens) * u128::from(rate.usd_micros))).sum()

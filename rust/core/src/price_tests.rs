@@ -258,3 +258,13 @@ proptest! {
         prop_assert_eq!(price.cost(&usage), below(&price).cost(&usage));
     }
 }
+
+#[test]
+fn caching_pays_where_one_read_makes_up_for_the_write() {
+    assert!(PRICE.has_cheap_reads() && PRICE.caching_pays(), "writing costs as much as input");
+    let dear = Price { cache_write: Some(4_000_000), ..PRICE };
+    assert!(dear.has_cheap_reads() && !dear.caching_pays());
+    for flat in [Price { cached_input: None, ..PRICE }, Price { cached_input: Some(2_500_000), ..PRICE }] {
+        assert!(!flat.has_cheap_reads() && !flat.caching_pays());
+    }
+}

@@ -174,6 +174,15 @@ pub struct Record<'a> {
     /// that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hold: Option<&'a str>,
+    /// Identifies the conversation of a model with a lower price for cached input, together with the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<&'a str>,
+    /// Hashes of the prompt's segments: `tools.system.turns.hash.hash...`, the newest turn first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_hashes: Option<&'a str>,
+    /// What a million tokens cost less if they are read from the provider's cache, in micro-dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_saving: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ use crate::facts_tests::{
     chat, chat_tools, gemini, messages, messages_tools, parsed, responses, with, written, CHAT, MESSAGES,
 };
 use crate::fit::Fit;
+use crate::prompt_cache::CacheHints;
 use crate::translate::Pair;
 
 /// Returns one value for each fact, with a request that the value changes.
@@ -78,6 +79,7 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
         ("blank_texts", json!("accepted"), to_messages, blank),
         ("schemas", json!("json_object"), to_chat, messages(&json!({"output_config": schema}))),
         ("cache_marks", json!(4), to_chat, talk),
+        ("cache_least", json!(0), to_messages, chat(&json!({}))),
         ("prompt_cache_key_most", json!(0), from_responses, shared.clone()),
         (
             "cache_retentions",
@@ -108,7 +110,8 @@ fn every_fact_has_a_reader() {
             _ => json!({}),
         };
         let facts = |members: Value| serde_json::from_value::<ModelFacts>(members).expect("facts");
-        let fit = Fit { is_edited: name == "binds_thinking", ..Fit::default() };
+        let cache = CacheHints { key: None, pays: name == "cache_least" };
+        let fit = Fit { is_edited: name == "binds_thinking", cache, ..Fit::default() };
         let without = written(pair, &body, &facts(beside.clone()), &fit).expect("written");
         let with_fact = facts(with(beside, &json!({ name: value })));
         match written(pair, &body, &with_fact, &fit) {

@@ -12,6 +12,8 @@ use smallvec::SmallVec;
 
 use crate::foreign;
 use crate::model::{Effort, Request};
+use crate::prompt_cache::CacheHints;
+use crate::prompt_cache_edits;
 use crate::text::Text;
 
 /// The limits and settings of one call that a request must fit. The default changes nothing.
@@ -30,6 +32,8 @@ pub struct Fit {
     pub is_rewritten: bool,
     /// Members that the destination does not accept are dropped instead of rejected, even if that changes the answer.
     pub drops: bool,
+    /// How the conversation uses the provider's prompt cache.
+    pub cache: CacheHints,
     /// The gateway changed the conversation in a way that differs from turn to turn, so reasoning of earlier turns was
     /// generated for another conversation.
     pub is_edited: bool,
@@ -97,11 +101,15 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destina
     if form == Dialect::Anthropic && has_switch && is_classifier(body) {
         insert(body, r#""thinking":{"type":"disabled"}"#, &mut edits);
     }
-    if form == Dialect::Anthropic && fit.unbinds_thinking(to.facts) {
-        edits.extend(foreign::without_thinking(body));
-    } else {
-        edits.extend(foreign::edits(form, body));
+    let foreign = match form {
+        Dialect::Anthropic if fit.unbinds_thinking(to.facts) => foreign::without_thinking(body).into_iter().collect(),
+        _ => foreign::edits(form, body),
+    };
+    // A conversation without another vendor's reasoning is written again as a whole, and nobody has it cached.
+    if foreign.is_empty() && !is_completion {
+        edits.extend(prompt_cache_edits::edits(form, body, to));
     }
+    edits.extend(foreign);
     edits.sort_by_key(|(span, _)| span.start);
     edits
 }

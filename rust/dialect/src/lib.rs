@@ -18,6 +18,8 @@
 //!
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
+//! - `system_turns` and `prompt_cache`: system messages in their position; cache keys and cache marks, which
+//!   `prompt_cache_edits` adds to forwarded bodies
 //! - `accepted`, `accepted_media`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that
 //!   are renamed
 //! - `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions; `result_parts`: pictures
@@ -91,6 +93,8 @@ pub mod openai;
 mod passing;
 mod place;
 mod portable_id;
+mod prompt_cache;
+mod prompt_cache_edits;
 mod provider_members;
 mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.
@@ -109,6 +113,7 @@ pub mod stream;
 mod stream_fuzz;
 mod stream_of_whole;
 mod substance;
+mod system_turns;
 mod text;
 mod text_argument;
 mod tool_names;
@@ -126,6 +131,7 @@ pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};
 pub use place::Place;
+pub use prompt_cache::CacheHints;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use stream_of_whole::stream_of_whole;

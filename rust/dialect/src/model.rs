@@ -85,6 +85,8 @@ pub(crate) enum Effort {
 pub(crate) enum Role {
     User,
     Assistant,
+    /// A system message after the first turn.
+    System,
 }
 
 #[derive(Debug)]

@@ -23,7 +23,10 @@ use crate::place::Place;
 use crate::tool_names::{self, ToolNames};
 use crate::unique_ids::make_unique;
 
-use crate::{anthropic, ending, gemini, lenient, media, openai, passing, responses, result_parts, substance, Pieces};
+use crate::{
+    anthropic, ending, gemini, lenient, media, openai, passing, prompt_cache, responses, result_parts, substance,
+    Pieces,
+};
 
 /// The dialects of the caller and the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +141,7 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         return Ok(SentRequest { pieces, left_out: left_out.into_names(), ..SentRequest::default() });
     }
     let cap = to.fit.cap.map(|cap| cap.to_string());
+    let key = to.fit.cache.key_for(pair.provider, to.facts, body.len());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
     result_parts::find(&mut neutral);
     let mut left_out = LeftOut::new(to.fit.drops);
@@ -149,6 +153,7 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         drop_thinking(&mut neutral);
     }
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
+    prompt_cache::add(&mut neutral, pair.provider, to, body.len(), key.as_deref());
     let tool_names =
         name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
     let (size, left) = (body.len(), &mut left_out);
@@ -185,6 +190,7 @@ fn make_acceptable(
     facts: &ModelFacts,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
+    request.place_system(provider);
     if provider != Dialect::Openai {
         begin_with_system(request);
     }

@@ -59,6 +59,7 @@ class Facts(_Section):
     logprobs: Literal["flag", "count"] | None = None
     metadata_needs_store: bool | None = None
     cache_marks: Count | None = None
+    cache_least: Count | None = None
     prompt_cache_key_most: Count | None = None
     cache_retentions: tuple[str, ...] | None = None
     service_tiers: tuple[str, ...] | None = None

@@ -90,6 +90,12 @@ class ProviderSpecific(Wire):
         "leaving them out changes the answer: `refuse` (as null does) answers 400, `drop` leaves them out. A "
         "key's `inexpressible` and the header `X-Gateway-Inexpressible` go before it.",
     )
+    prompt_cache: Literal["auto", "off"] | None = Field(
+        None,
+        description="Whether the gateway adds what the provider's prompt cache needs (`prompt_cache_key`, "
+        "`cache_control`) to requests that set neither: `auto` (as null does) where the provider accepts it "
+        "and reading from the cache is cheaper, `off` never.",
+    )
     region: AddressPart | None = None
     project: AddressPart | None = None
     resource: AddressPart | None = None

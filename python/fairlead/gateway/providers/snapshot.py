@@ -141,8 +141,10 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
     sealed = connection.credentials_sealed
     # A refreshed token is the same account: what was learnt of the connection stays.
     account = {"account": connection.id} if connection.auth_type == "oauth" else {}
+    prompt_cache = connection.provider_specific.get("prompt_cache")
     return {
         **account,
+        **({} if prompt_cache is None else {"prompt_cache": prompt_cache}),
         "id": connection.id,
         "name": connection.name,
         "provider": connection.provider,

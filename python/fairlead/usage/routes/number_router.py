@@ -14,11 +14,11 @@ from fairlead.records.provider_usage_view import show_provider_usage
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.usage.figures.cache_health import read_cache_health
+from fairlead.usage.figures.cache_misses import CacheMisses, read_cache_misses
 from fairlead.usage.figures.latency import LatencyFilter, read_latency
 from fairlead.usage.figures.provider_filter import wanted_provider
+from fairlead.usage.routes.cache_views import CacheHealth, CacheModel, miss_sum, miss_view
 from fairlead.usage.routes.number_views import (
-    CacheHealth,
-    CacheModel,
     ComboMetrics,
     CombosMetrics,
     ConnectionUsage,
@@ -72,13 +72,23 @@ async def cache_health(
     services: ServicesDep, length: RangeQuery = "24h", model: Text = None
 ) -> CacheHealth:
     """The verdict goes by the share of warm calls: from 0.6 `healthy`, from 0.3 `degraded`, else
-    `thrash`; `no-data` without calls.
+    `thrash`; `no-data` without calls. `misses` says why prompts were not read from the cache.
     """
     span = span_of(length)
-    health = await services.usage.read(lambda con: read_cache_health(con, span, model))
+
+    def read(con: Connection) -> tuple[dict[str, Any], CacheMisses]:
+        return read_cache_health(con, span, model), read_cache_misses(con, span, model)
+
+    health, misses = await services.usage.read(read)
     parts = [CacheModel.model_construct(**part) for part in health.pop("by_model")]
     return CacheHealth.model_construct(
-        range=length, model=model, by_model=parts, truncated=False, **health
+        range=length,
+        model=model,
+        by_model=parts,
+        misses=[miss_sum(one) for one in misses.by_cause],
+        recent_misses=[miss_view(miss) for miss in misses.newest],
+        truncated=misses.is_truncated,
+        **health,
     )
 
 

@@ -11,7 +11,6 @@ from pydantic import Field
 from fairlead.moment import Time, moment_of
 from fairlead.money import usd_of
 from fairlead.records.provider_usage_view import ProviderUsageView
-from fairlead.usage.figures.cache_health import Verdict
 from fairlead.usage.routes.views import UNPRICED, View
 from fairlead.usage.sums.history_series import SUMMED
 
@@ -42,44 +41,6 @@ class LatencyStats(View):
     entries: list[LatencyEntry]
     window_hours: int
     generated_at: Time
-
-
-class CacheModel(View):
-    """One model's share of the prompt cache."""
-
-    model: str | None
-    calls: int
-    cache_read_total: int
-    cache_write_total: int
-    write_read_ratio: float
-    heavy_write_calls: int
-    verdict: Verdict
-
-
-class CacheHealth(View):
-    """How the providers' prompt caches are used; tokens."""
-
-    range: str
-    model: str | None
-    total_calls: int
-    cache_read_total: int
-    cache_write_total: int
-    write_read_ratio: float
-    warm_calls: int
-    cold_calls: int
-    rewrite_calls: int
-    uncached_calls: int
-    write_p50: float | None
-    write_p90: float | None
-    write_p99: float | None
-    write_max: int | None
-    heavy_write_threshold: float
-    heavy_write_calls: int
-    heavy_write_call_share: float
-    heavy_write_token_share: float
-    verdict: Verdict
-    by_model: list[CacheModel]
-    truncated: bool = Field(False, description="Always false: every call is counted.")
 
 
 class Figures(View):

@@ -197,8 +197,8 @@ class RequestLogRow(LogRow):
     )
     compression_saved_usd_micros: int | None
     cache_hold: str | None = Field(
-        description="If the combo protects providers' caches: `held` on the target of the last turn, "
-        "`moved` to another, or `begun`."
+        description="If the conversation stays with the target whose provider has it cached: `held` on the "
+        "target of the last turn, `moved` to another, or `begun`."
     )
     trace_id: str | None
     span_id: str | None

@@ -27,7 +27,7 @@ pub struct Column {
 pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// The columns in the order of the table.
-pub const RECORD_COLUMNS: [Column; 55] = [
+pub const RECORD_COLUMNS: [Column; 58] = [
     required("request_id", ColumnKind::Text),
     required("ts_ms", ColumnKind::Moment),
     required("worker_id", ColumnKind::Text),
@@ -83,6 +83,9 @@ pub const RECORD_COLUMNS: [Column; 55] = [
     optional("chosen_ms", ColumnKind::Real),
     optional("failed_attempts", ColumnKind::Text),
     optional("error_message", ColumnKind::Text),
+    optional("conversation", ColumnKind::Text),
+    optional("prompt_hashes", ColumnKind::Text),
+    optional("cache_read_saving", ColumnKind::Whole),
 ];
 
 const fn required(name: &'static str, kind: ColumnKind) -> Column {

@@ -89,6 +89,16 @@ impl Default for Timeouts {
     }
 }
 
+/// Whether the gateway adds cache keys and cache marks to requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptCacheMode {
+    /// Where the provider accepts them and reading from its cache is cheaper.
+    #[default]
+    Auto,
+    Off,
+}
+
 /// One active credential at one provider.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Connection {
@@ -158,6 +168,8 @@ pub struct Connection {
     /// How members that the provider does not accept are handled, if neither the request nor its key chooses.
     #[serde(default)]
     pub inexpressible: Option<Inexpressible>,
+    #[serde(default)]
+    pub prompt_cache: PromptCacheMode,
     /// The id of the fact table for the connection's models. Empty if there is none.
     #[serde(default, rename = "facts")]
     pub facts_name: String,

@@ -10,7 +10,7 @@ mod key;
 mod prices;
 mod settings;
 
-pub use connection::{Auth, Connection, Model, PersistedState, ProxyRecord, ProxyScheme, DIRECT};
+pub use connection::{Auth, Connection, Model, PersistedState, PromptCacheMode, ProxyRecord, ProxyScheme, DIRECT};
 pub use key::{
     CacheDefaultMode, CatalogScope, Inexpressible, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope,
 };

@@ -229,7 +229,7 @@ fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
         match &*message.role {
             "user" => request.turns.push(Turn { role: Role::User, parts }),
             "assistant" => request.turns.push(Turn { role: Role::Assistant, parts }),
-            "system" => request.system.append(&mut parts),
+            "system" => request.push_system(parts),
             _ => return Err(unsupported(&format!("messages[{at}].role"))),
         }
     }

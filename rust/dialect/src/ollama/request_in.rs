@@ -173,7 +173,7 @@ impl<'a> Body<'a> {
         }
         parts.extend(images(&message.images.unwrap_or_default(), &format!("messages[{at}].images"))?);
         match &*message.role {
-            "system" => self.request.system.append(&mut parts),
+            "system" => self.request.push_system(parts),
             "user" => self.request.turns.push(Turn { role: Role::User, parts }),
             "assistant" => {
                 for (number, call) in message.tool_calls.unwrap_or_default().into_iter().enumerate() {

@@ -367,7 +367,7 @@ fn turn<'a>(message: Message<'a>, at: usize, request: &mut Request<'a>) -> Resul
         last.cache = cache;
     }
     match role {
-        "\"system\"" | "\"developer\"" => request.system.append(&mut parts),
+        "\"system\"" | "\"developer\"" => request.push_system(parts),
         "\"user\"" => request.turns.push(Turn { role: Role::User, parts }),
         "\"assistant\"" => {
             thinking.append(&mut parts);

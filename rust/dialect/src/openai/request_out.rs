@@ -1,6 +1,7 @@
 //! Writes the model as a chat completion request.
 
 use fairlead_core::{Error, Letters, NameRule, Prefill};
+use smallvec::SmallVec;
 
 use super::members_out::{self, schema_in_words};
 use super::reasoning_out::Reasoning;
@@ -70,6 +71,11 @@ fn messages(out: &mut Writer, request: &Request<'_>, to: Destination<'_>) -> Res
     for (at, turn) in request.turns.iter().enumerate() {
         match turn.role {
             Role::User => user(out, turn, rules)?,
+            Role::System => {
+                out.open(b'{').key("role").raw(r#""system""#).key("content");
+                contents(out, turn.parts.iter(), rules)?;
+                out.close(b'}');
+            }
             Role::Assistant => assistant(out, turn, rules, at == last && facts.prefill == Some(Prefill::Prefix))?,
         }
     }
@@ -104,7 +110,7 @@ fn user(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules) -> Result<(), Er
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };
         out.open(b'{').key("role").raw(r#""tool""#).member("tool_call_id", &fitted_id(id, rules.ids)).key("content");
-        result(out, parts, *is_error, MarkedRules { rules, mark: part.cache.filter(|_| rules.has_marks) })?;
+        result(out, parts, *is_error, rules, part.cache)?;
         out.close(b'}');
         shown.extend(parts.iter().filter(|part| !is_text(part)).map(|part| (id, part)));
     }
@@ -133,38 +139,36 @@ fn is_text(part: &Part<'_>) -> bool {
     matches!(part.content, Content::Text(_) | Content::Note { .. })
 }
 
-/// The rules for a tool result, and the cache mark of the whole result.
-#[derive(Clone, Copy)]
-struct MarkedRules<'a> {
+/// Writes the texts of a tool result. A mark of the whole result is written at its last text.
+fn result(
+    out: &mut Writer,
+    parts: &[Part<'_>],
+    is_error: bool,
     rules: MessageRules,
-    mark: Option<&'a str>,
-}
-
-/// Writes the texts of a tool result. The mark of the whole result is written on its last text, unless that has one.
-fn result(out: &mut Writer, parts: &[Part<'_>], is_error: bool, marked: MarkedRules<'_>) -> Result<(), Error> {
-    let MarkedRules { rules, mark: whole } = marked;
-    let mark = if is_error { "Error: " } else { "" };
-    let texts = || parts.iter().filter(|part| is_text(part));
-    let is_marked = rules.has_marks && (whole.is_some() || texts().any(|part| part.cache.is_some()));
-    let mut first_two = texts();
-    match (first_two.next(), first_two.next()) {
-        (None, _) => drop(out.str(mark.trim_end())),
-        (Some(Part { content: Content::Text(text), .. }), None) if is_error && !is_marked => {
-            out.joined(&[mark, &text.decode()]);
+    mark: Option<&str>,
+) -> Result<(), Error> {
+    let prefix = if is_error { "Error: " } else { "" };
+    let texts: SmallVec<[&Part<'_>; 4]> = parts.iter().filter(|part| is_text(part)).collect();
+    let Some((last, before)) = texts.split_last() else {
+        out.str(prefix.trim_end());
+        return Ok(());
+    };
+    let mark = last.cache.or(mark).filter(|_| rules.has_marks);
+    if let (Content::Text(text), true, None) = (&last.content, before.is_empty(), mark) {
+        if is_error {
+            out.joined(&[prefix, &text.decode()]);
+        } else {
+            out.text(text);
         }
-        (Some(Part { content: Content::Text(text), .. }), None) if !is_marked => drop(out.text(text)),
-        _ => {
-            out.open(b'[');
-            if is_error {
-                out.open(b'{').key("type").raw(r#""text""#).key("text").str(mark).close(b'}');
-            }
-            let last = texts().count().saturating_sub(1);
-            for (at, part) in texts().enumerate() {
-                write_marked_part(out, part, part.cache.or(whole.filter(|_| at == last)), rules)?;
-            }
-            out.close(b']');
-        }
+        return Ok(());
     }
+    out.open(b'[');
+    if is_error {
+        out.open(b'{').key("type").raw(r#""text""#).key("text").str(prefix).close(b'}');
+    }
+    before.iter().try_for_each(|part| write_part(out, part, rules))?;
+    write_marked(out, last, rules, mark)?;
+    out.close(b']');
     Ok(())
 }
 
@@ -249,11 +253,10 @@ fn contents<'a>(out: &mut Writer, parts: impl Iterator<Item = &'a Part<'a>>, rul
 }
 
 fn write_part(out: &mut Writer, part: &Part<'_>, rules: MessageRules) -> Result<(), Error> {
-    write_marked_part(out, part, part.cache, rules)
+    write_marked(out, part, rules, part.cache)
 }
 
-/// Writes a part with this cache mark.
-fn write_marked_part(out: &mut Writer, part: &Part<'_>, mark: Option<&str>, rules: MessageRules) -> Result<(), Error> {
+fn write_marked(out: &mut Writer, part: &Part<'_>, rules: MessageRules, mark: Option<&str>) -> Result<(), Error> {
     let kind = |out: &mut Writer, name: &str| {
         out.open(b'{').key("type").str(name);
     };

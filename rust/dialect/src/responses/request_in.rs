@@ -260,7 +260,7 @@ fn message<'a>(item: &ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Reque
     match item.role.as_deref() {
         Some("user") => request.turns.push(Turn { role: Role::User, parts }),
         Some("assistant") => parts.into_iter().for_each(|part| push_assistant_part(request, part)),
-        Some("system" | "developer") => request.system.append(&mut parts),
+        Some("system" | "developer") => request.push_system(parts),
         Some(_) => return Err(unsupported(&format!("{}.role", path()))),
         None => return Err(wrong(&format!("{}.role", path()), "is required")),
     }

@@ -197,17 +197,23 @@ fn input(out: &mut Writer, request: &Request<'_>, ids: NameRule) -> Result<(), E
     }
     out.key("input").open(b'[');
     if instructions.is_none() && !request.system.is_empty() {
-        out.open(b'{').key("type").raw(r#""message""#).key("role").raw(r#""developer""#).key("content");
-        contents(out, request.system.iter())?;
-        out.close(b'}');
+        developer(out, &request.system)?;
     }
     for turn in &request.turns {
         match turn.role {
             Role::User => user(out, turn, ids)?,
+            Role::System => developer(out, &turn.parts)?,
             Role::Assistant => assistant(out, turn, ids)?,
         }
     }
     out.close(b']');
+    Ok(())
+}
+
+fn developer(out: &mut Writer, parts: &[Part<'_>]) -> Result<(), Error> {
+    out.open(b'{').key("type").raw(r#""message""#).key("role").raw(r#""developer""#).key("content");
+    contents(out, parts.iter())?;
+    out.close(b'}');
     Ok(())
 }
 

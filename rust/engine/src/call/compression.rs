@@ -9,7 +9,7 @@ use crate::call::read;
 use crate::clock;
 use crate::context::plans::NamedPlan;
 use crate::observe::settle::{CompressionFigures, Settlement};
-use crate::route::model;
+use crate::route::conversation::Prompt;
 use bytes::Bytes;
 use fairlead_context::{compress, Mode, Outcome, Plan, Session, Unchanged};
 use fairlead_core::{Dialect, Error, ErrorKind};
@@ -130,7 +130,7 @@ fn session_name(settlement: &Settlement, named: &NamedPlan, body: &[u8]) -> Opti
     let id = match id {
         Some(id) => format!("{id}\n{model}"),
         None if named.plan.is_stable() => return None,
-        None => format!("\n{}", model::conversation(admission, model, body)?),
+        None => format!("\n{}", Prompt::new(admission, body).conversation_with(model)?),
     };
     Some((admission.principal.to_header(), id))
 }

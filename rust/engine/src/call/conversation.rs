@@ -72,6 +72,9 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     }
+    if let Some(segments) = call.choice.segments.take() {
+        call.settlement.note_prompt(&segments);
+    }
     let (sent, request) = match combo_body::shape(&call, sent, request) {
         Ok(shaped) => shaped,
         Err(fault) => return call.refuse(&fault),

@@ -249,13 +249,11 @@ fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, served: Opt
             target.served_model(choice.upstream_model(at), took);
         }
         let model = settlement.model.as_deref().unwrap_or_default();
-        let protected = choice.combo.as_ref().and_then(|combo| combo.protected);
-        let session = protected.or_else(|| model::session(&settlement.admission, model));
+        let session = choice.held.map(|held| held.id).or_else(|| model::session(&settlement.admission, model));
         if let (Some(session), Some(id)) = (session, choice.identity(at)) {
             settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
-            if protected.is_some() {
-                let last_target = choice.combo.as_ref().and_then(|combo| combo.last_target);
-                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(last_target, id) });
+            if let Some(held) = choice.held {
+                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(held.last_target, id) });
             }
         }
     }

@@ -83,11 +83,7 @@ fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
         targets: SmallVec::from_iter([Arc::clone(&verdict.target)]),
         upstream_model,
         model: verdict.candidate.name.to_string(),
-        combo: None,
-        output_cap: None,
-        inexpressible: None,
-        is_rewritten: false,
-        is_edited: false,
+        ..Choice::default()
     };
     let translated = translate::read(Dialect::Openai, body)
         .and_then(|parsed| Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &live.snapshot));

@@ -16,13 +16,15 @@ use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::routes::Surface;
 use fairlead_core::strategy::Rules;
-use fairlead_core::{random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, ServiceMode, Snapshot};
+use fairlead_core::{
+    random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, Price, PromptCacheMode, ServiceMode, Snapshot,
+};
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{answer_text, AnswerText, ApiNeed, Destination, Fit, Pieces, SentRequest};
+use fairlead_dialect::{answer_text, AnswerText, ApiNeed, CacheHints, Destination, Fit, Pieces, SentRequest};
 use http::Uri;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -57,6 +59,16 @@ struct Bounds {
     is_rewritten: bool,
     /// The gateway changed the conversation for this turn alone.
     is_edited: bool,
+    /// Identifies the caller's conversation.
+    conversation: Option<u64>,
+}
+
+/// What the list of models says about a target's model.
+#[derive(Clone, Copy)]
+struct Listed<'a> {
+    /// The maximum output in tokens.
+    most: Option<u64>,
+    price: Option<&'a Price>,
 }
 
 /// A body with its provider's earlier reasoning.
@@ -92,8 +104,8 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
 
 impl Bounds {
     fn of(choice: &Choice) -> Self {
-        let Choice { output_cap, inexpressible, is_rewritten, is_edited, .. } = *choice;
-        Self { output_cap, inexpressible, is_rewritten, is_edited }
+        let Choice { output_cap, inexpressible, is_rewritten, is_edited, conversation, .. } = *choice;
+        Self { output_cap, inexpressible, is_rewritten, is_edited, conversation }
     }
 
     /// The bounds of a model's requests to this connection, without those that the list gives the model.
@@ -108,6 +120,10 @@ impl Bounds {
             is_edited: self.is_edited,
             replays_reasoning: connection.replays_reasoning,
             drops: self.inexpressible.or(connection.inexpressible) == Some(Inexpressible::Drop),
+            cache: match connection.prompt_cache {
+                PromptCacheMode::Auto => CacheHints { key: self.conversation, pays: true },
+                PromptCacheMode::Off => CacheHints::default(),
+            },
         }
     }
 }
@@ -146,8 +162,12 @@ impl Translation {
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for at in 0..choice.targets.len() {
-            let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
-            match wording.write(body, parsed, &choice.targets[at], choice.upstream_model(at), most) {
+            let model = choice.model(at);
+            let listed = Listed {
+                most: snapshot.model(model).and_then(|model| model.max_output_tokens),
+                price: snapshot.price(model),
+            };
+            match wording.write(body, parsed, &choice.targets[at], choice.upstream_model(at), listed) {
                 Ok(None) => places.push(at),
                 Ok(Some(variant)) => {
                     choice.targets[at] = variant;
@@ -168,24 +188,24 @@ impl Translation {
     }
 
     /// Writes the body for a target, unless there is one that fits. Returns the variant of the target that the request
-    /// needs, if it needs one. `most` is the model's maximum output in tokens.
+    /// needs, if it needs one.
     fn write(
         &mut self,
         body: &Bytes,
         parsed: &ChatRequest,
         target: &Arc<Target>,
         upstream_model: &str,
-        most: Option<u64>,
+        listed: Listed<'_>,
     ) -> Result<Option<Arc<Target>>, Error> {
         let need = ApiNeed::of(self.caller, body, parsed, target.connection.facts_of(upstream_model));
         let variant = if need == ApiNeed::Chat { None } else { target.with_responses() };
         let Some(variant) = variant else {
-            return self.write_for(body, parsed, target, upstream_model, most).map(|()| None);
+            return self.write_for(body, parsed, target, upstream_model, listed).map(|()| None);
         };
-        match self.write_for(body, parsed, &variant, upstream_model, most) {
+        match self.write_for(body, parsed, &variant, upstream_model, listed) {
             Ok(()) => Ok(Some(variant)),
             Err(_) if need == ApiNeed::Preferred => {
-                self.write_for(body, parsed, target, upstream_model, most).map(|()| None)
+                self.write_for(body, parsed, target, upstream_model, listed).map(|()| None)
             }
             Err(error) => Err(error),
         }
@@ -197,13 +217,16 @@ impl Translation {
         parsed: &ChatRequest,
         target: &Target,
         upstream_model: &str,
-        most: Option<u64>,
+        listed: Listed<'_>,
     ) -> Result<(), Error> {
         if self.find(target, upstream_model).is_some() {
             return Ok(());
         }
         let fit = self.bounds.at(target, upstream_model);
-        let lowered = Fit { most: fit.cap.or(most), ..fit };
+        let form = target.connection.dialect;
+        let pays = fit.cache.pays && listed.price.is_some_and(|price| marks_pay(form, price));
+        let cache = CacheHints { pays, ..fit.cache };
+        let lowered = Fit { most: fit.cap.or(listed.most), cache, ..fit };
         let facts = target.connection.facts_of(upstream_model);
         let to = Destination { model: upstream_model, fit: &lowered, facts };
         let sent = translate::request_for(self.pair(target), body, parsed, to)?;
@@ -379,6 +402,11 @@ impl Translation {
         let pair = self.pair(target);
         Follow::new(pair, self.answer_context(pair))
     }
+}
+
+/// Whether cache marks make a conversation cheaper. Chat providers without a price for writing cache every prompt anyway.
+fn marks_pay(form: Dialect, price: &Price) -> bool {
+    price.caching_pays() && (form != Dialect::Openai || price.cache_write.is_some())
 }
 
 /// The error for an invalid response, with the error that the provider reported in its place.

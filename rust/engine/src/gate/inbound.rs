@@ -4,6 +4,7 @@
 //! the coding of the body, and a single credential. Headers are read once and in place; nothing is copied unless
 //! needed.
 
+use crate::gate::client_session::ClientSession;
 use crate::gate::lease::LeaseHeaders;
 use fairlead_core::{host, multipart, Credentials, Error, ErrorKind};
 use smallvec::SmallVec;
@@ -144,6 +145,7 @@ struct HeadReader<'a> {
     fetch_site: Option<&'a [u8]>,
     /// `X-Request-Id`, if it is a valid idempotency key.
     request_id: Option<&'a str>,
+    client_session: ClientSession<'a>,
     /// The request came through a proxy.
     is_forwarded: bool,
     is_chunked: bool,
@@ -191,6 +193,13 @@ impl<'a> HeadReader<'a> {
             b"x_session_id" | b"x-codex-session-id" if headers.session_id.is_none() => {
                 headers.session_id = Some(tag(value, "X-Session-Id")?);
             }
+            b"x-claude-code-session-id"
+            | b"x-qwen-code-session-id"
+            | b"session_id"
+            | b"session-id"
+            | b"conversation_id"
+            | b"thread_id"
+            | b"thread-id" => self.client_session.take(name, value),
             b"x-gateway-connection" => headers.pin = Some(tag(value, "X-Gateway-Connection")?),
             b"x-route-model" => headers.route_model = Some(tag(value, "X-Route-Model")?),
             b"accept" => headers.accept = Some(value),
@@ -282,6 +291,7 @@ impl<'a> HeadReader<'a> {
     /// request.
     fn finish(self, inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
         let mut headers = self.headers;
+        headers.session_id = headers.session_id.or(self.client_session.id());
         headers.is_key_declared = headers.idempotency_key.is_some_and(|key| !key.is_empty());
         headers.idempotency_key = headers.idempotency_key.or(self.request_id).filter(|key| !key.is_empty());
         if inbound.is_http2 && headers.content_length.is_none() && !matches!(inbound.method, "GET" | "HEAD") {

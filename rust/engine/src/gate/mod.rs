@@ -1,7 +1,8 @@
 //! Admission: the head of a request and the checks before it is served.
 //!
 //! - [`admission`]: the entry point, which every request passes
-//! - [`inbound`] and [`address`]: the request head, its rules and the caller's address
+//! - [`inbound`] and [`address`]: the request head, its rules and the caller's address; [`client_session`]: the session
+//!   that a coding tool names
 //! - [`preferences`] and [`lease`]: what the headers ask for, and the lease that they prove
 //! - [`standing`]: what the caller proved, to check it again later
 //! - [`cors`] and [`unserved`]: cross-origin pages; paths and methods without a route
@@ -16,6 +17,7 @@ pub mod admission;
 pub mod answer;
 pub mod body;
 pub mod call_budget;
+pub mod client_session;
 pub mod cors;
 pub mod cost_bound;
 pub mod defaults;

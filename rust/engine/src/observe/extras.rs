@@ -2,7 +2,9 @@
 
 use crate::clock;
 use crate::observe::figures::{CacheHold, CompressionFigures};
+use crate::observe::prompt_hashes::PromptHashes;
 use crate::observe::settle::Open;
+use crate::route::segments::Segments;
 use fairlead_core::{Fault, Usage};
 
 impl Open {
@@ -29,6 +31,26 @@ impl Open {
         if let Some(hold) = self.cache_hold().filter(|_| usage.cache_write_hour > 0) {
             self.shared.affinity.prolong(hold.conversation, clock::monotonic_ms());
         }
+    }
+
+    /// Stores the hashes of the prompt. Keys with `noLog` are left out.
+    pub fn note_prompt(&mut self, segments: &Segments) {
+        let hashes = PromptHashes::of(&self.admission, segments).filter(|_| !self.is_private());
+        if hashes.is_some() {
+            self.extras.get_or_insert_default().prompt_hashes = hashes;
+        }
+    }
+
+    pub(super) fn prompt_hashes(&self) -> Option<&PromptHashes> {
+        self.extras.as_ref()?.prompt_hashes.as_ref()
+    }
+
+    /// What a million tokens cost less if the model reads them from the provider's cache, in micro-dollars.
+    pub(super) fn cache_read_saving(&self) -> Option<u64> {
+        self.prompt_hashes()?;
+        let live = self.shared.live.load();
+        let price = live.snapshot.price(self.billed_model()?)?;
+        price.input.checked_sub(price.cached_input?)
     }
 
     pub fn set_chaos(&mut self, fault: Fault) {

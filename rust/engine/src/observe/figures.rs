@@ -1,6 +1,7 @@
 //! Figures that a call adds to its record: the cache hold, compression and guardrail findings.
 
 use crate::observe::failed_attempts::FailedAttempts;
+use crate::observe::prompt_hashes::PromptHashes;
 use fairlead_core::guardrail::Findings;
 use fairlead_core::{Cost, Fault, PricesInUse, Units, Usage};
 use std::fmt::Write as _;
@@ -75,6 +76,7 @@ pub struct Extras {
     pub served_by: Option<String>,
     pub compression: Option<CompressionFigures>,
     pub cache_hold: Option<CacheHold>,
+    pub prompt_hashes: Option<PromptHashes>,
     /// The fault that was injected.
     pub chaos: Option<Fault>,
     /// The failed attempts, as encoded in the record.

@@ -2,6 +2,7 @@
 //!
 //! - [`settle`]: turns a finished request into its record, with [`figures`], [`extras`] and, for a truncated stream,
 //!   [`cut_stream`]
+//! - [`prompt_hashes`]: hashes by which records tell why a prompt was not read from the provider's cache
 //! - [`spool`]: stores records for control, each in a [`segment`]
 //! - [`metrics`]: counters for `GET /metrics`
 //! - [`trace`]: trace context of calls
@@ -20,6 +21,7 @@ pub mod figures;
 pub mod kept_headers;
 pub mod log;
 pub mod metrics;
+pub mod prompt_hashes;
 pub mod reason;
 pub mod refused_callers;
 pub mod segment;

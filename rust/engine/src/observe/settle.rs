@@ -256,7 +256,7 @@ impl Open {
     }
 
     /// Whether the key has `noLog`, so that no error text is stored.
-    fn is_private(&self) -> bool {
+    pub(super) fn is_private(&self) -> bool {
         self.admission.principal.key().is_some_and(|key| key.no_log)
     }
 
@@ -416,6 +416,9 @@ impl Open {
             compression_saved_usd_micros: self.compression_saved_usd_micros(),
             chaos: self.chaos().map(Fault::name),
             cache_hold: self.cache_hold().map(|hold| hold.end.name()),
+            conversation: self.prompt_hashes().map(|hashes| hashes.conversation.as_str()),
+            prompt_hashes: self.prompt_hashes().map(|hashes| hashes.segments.as_str()),
+            cache_read_saving: self.cache_read_saving(),
             trace_id: trace.map(|trace| trace.trace_id.as_str()),
             span_id: trace.and_then(|trace| trace.span_id.as_deref()),
             parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),

@@ -1,5 +1,7 @@
 //! The ordered targets of one request.
 
+use crate::route::conversation::HeldConversation;
+use crate::route::segments::Segments;
 use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
@@ -34,6 +36,12 @@ pub struct Choice {
     pub is_rewritten: bool,
     /// The conversation was changed in a way that differs from turn to turn.
     pub is_edited: bool,
+    /// The conversation, if it stays with the target whose provider has it in its prompt cache.
+    pub held: Option<HeldConversation>,
+    /// Identifies the caller's conversation for providers that accept a key of their prompt cache.
+    pub conversation: Option<u64>,
+    /// The prompt, for models that read cached input at a lower price.
+    pub segments: Option<Box<Segments>>,
 }
 
 /// The fields of a choice that only combos have.
@@ -51,8 +59,6 @@ pub struct ComboChoice {
     pub legs: Vec<ComboTarget>,
     /// The identity of the target that served the session last.
     pub last_target: Option<u64>,
-    /// The conversation that stays on its target because the combo protects the provider's prompt cache.
-    pub protected: Option<u64>,
     /// Models in cooldown, each with the milliseconds until it can be tried again.
     pub closed: Vec<(Arc<str>, u64)>,
     /// Models that the combo's rules exclude.
@@ -153,6 +159,9 @@ impl Choice {
             inexpressible: self.inexpressible,
             is_rewritten: self.is_rewritten,
             is_edited: self.is_edited,
+            held: self.held,
+            conversation: self.conversation,
+            segments: None,
         }
     }
 

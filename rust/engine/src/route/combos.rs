@@ -97,14 +97,10 @@ impl Combos {
                 prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
                 legs,
                 last_target: ask.last_target,
-                protected: None,
                 closed,
                 barred,
             })),
-            output_cap: None,
-            inexpressible: None,
-            is_rewritten: false,
-            is_edited: false,
+            ..Choice::default()
         })
     }
 

@@ -9,6 +9,8 @@
 //! - [`choice`] is the result.
 //! - [`outbound`] selects the outbound proxy.
 //! - [`lease`] handles connections that are leased to one session.
+//! - [`segments`] reads a prompt as hashes; [`conversation`] identifies a conversation, and those that stay with the
+//!   connection that has them cached.
 //! - [`affinity`] remembers which target served a session; [`handover_notes`] stores the notes for the next target.
 
 pub mod accounts;
@@ -17,6 +19,7 @@ pub mod bare;
 pub mod choice;
 pub mod choose;
 pub mod combos;
+pub mod conversation;
 pub mod handover_notes;
 pub mod lease;
 pub mod model;
@@ -25,3 +28,4 @@ pub mod outbound;
 pub mod permission;
 pub mod permitted;
 pub mod picture;
+pub mod segments;

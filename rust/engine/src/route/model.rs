@@ -7,15 +7,15 @@ use crate::gate::request::Admission;
 use crate::route::bare;
 use crate::route::choice::Choice;
 use crate::route::choose::{self, RoutingHints};
+use crate::route::conversation::{HeldConversation, Prompt};
 use crate::route::lease;
 use crate::route::near_names;
 use crate::route::permission::admit;
 use crate::route::picture::has_picture;
+use crate::route::segments::Segments;
 use crate::shared::Shared;
 use fairlead_core::strategy::{auto, identity, Demand, Strategy};
 use fairlead_core::{policy, Error, ErrorKind, Key};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// The assumed output of a request before the response is known.
@@ -60,28 +60,29 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     let name = live.snapshot.alias(model).unwrap_or(model);
     let leased = lease::claimed_connection(live, admission)?;
     let session = session(admission, model);
+    let prompt = Prompt::new(admission, body);
     let find_last = |session| shared.affinity.find(session, clock::monotonic_ms());
     if let Some(combo) = live.combos.book.find(name) {
         let ready = live.combos.book.get(combo);
         let is_protected = ready.is_some_and(|ready| ready.rules.context_cache_protection);
-        let protected = if is_protected { conversation(admission, model, body) } else { None };
+        let protected = if is_protected { prompt.conversation_with(model) } else { None };
         let last_target = protected.or(session).and_then(find_last);
         let ask = demand(live, Subject { caller: caller(admission), last_target }, body);
         let ask = Demand { pack: admission.routing.pack, ..ask };
         let choice = live.combos.choose(live.reach(), combo, &ask, key)?;
         let mut choice = lease::narrow(choice, leased)?;
-        if let Some(combo) = &mut choice.combo {
-            combo.protected = protected;
-        }
+        choice.held = protected.map(|id| HeldConversation { id, last_target });
+        prompt.describe(live, &mut choice);
         live.outbound.apply(&mut choice, key, ready.map(|ready| ready.id.as_str()));
         return Ok(choice);
     }
     if auto::is_auto(name) || name.starts_with("combo/") {
         return Err(near_names::suggest(live, key, name, no_combo(name)));
     }
-    let affinity =
-        if live.accounts.wants_affinity { session.or_else(|| affinity(caller(admission), body)) } else { None };
-    let last_target = session.and_then(find_last);
+    let affinity = if live.accounts.wants_affinity { session.or_else(|| prompt.opening()) } else { None };
+    let is_held = prompt.is_held(live, name);
+    let held = if is_held { session.or_else(|| prompt.conversation_with(model)) } else { session };
+    let last_target = held.and_then(find_last);
     let hints =
         RoutingHints { pin: admission.pin.as_deref(), last_target, leased, affinity, ..RoutingHints::default() };
     let mut choice = choose::choose(live, name, key, hints).map_err(|fault| {
@@ -92,6 +93,8 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
             fault
         }
     })?;
+    choice.held = held.filter(|_| is_held).map(|id| HeldConversation { id, last_target });
+    prompt.describe(live, &mut choice);
     live.outbound.apply(&mut choice, key, None);
     Ok(choice)
 }
@@ -122,7 +125,7 @@ pub fn demand(live: &Live, subject: Subject<'_>, body: &[u8]) -> Demand {
     Demand {
         input_tokens: estimated_tokens(body),
         output_tokens: ASSUMED_OUTPUT_TOKENS,
-        affinity: if wants_affinity { affinity(subject.caller, body) } else { None },
+        affinity: if wants_affinity { Segments::of(body).map(|prompt| prompt.opening(subject.caller)) } else { None },
         last_target: subject.last_target,
         has_picture: has_picture(body),
         pack: None,
@@ -152,65 +155,7 @@ pub fn session(admission: &Admission, model: &str) -> Option<u64> {
     Some(identity(&[caller(admission), session, model]))
 }
 
-/// The identity of this caller's conversation with this model: the session id, or else the beginning of the
-/// conversation.
-pub fn conversation(admission: &Admission, model: &str, body: &[u8]) -> Option<u64> {
-    let tagged = |id| identity(&[caller(admission), id, model, "conversation"]);
-    let named = admission.session_id.as_deref().or(admission.session_tag.as_deref()).map(tagged);
-    named.or_else(|| affinity(caller(admission), body).map(|opening| opening ^ identity(&[model])))
-}
-
-fn caller(admission: &Admission) -> &str {
+/// The name of the caller in identities.
+pub fn caller(admission: &Admission) -> &str {
     admission.principal.key().map_or_else(|| admission.principal.kind(), |key| key.id.as_str())
-}
-
-#[derive(Deserialize)]
-struct Opening<'a> {
-    #[serde(borrow, default)]
-    prompt_cache_key: Option<Cow<'a, str>>,
-    /// The instructions before the conversation. Each dialect has at most one of these members.
-    #[serde(borrow, default)]
-    system: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    instructions: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "systemInstruction")]
-    system_instruction: Option<&'a RawValue>,
-    /// The conversation. Each dialect has one of these members.
-    #[serde(borrow, default)]
-    messages: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    contents: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    role: Option<Cow<'a, str>>,
-}
-
-/// The identity for the provider's prompt cache: the caller's cache key, or else the beginning of the conversation up
-/// to and including the first user message. Different callers have different identities.
-fn affinity(caller: &str, body: &[u8]) -> Option<u64> {
-    let opening: Opening<'_> = serde_json::from_slice(body).ok()?;
-    if let Some(key) = opening.prompt_cache_key {
-        return Some(identity(&[caller, &key]));
-    }
-    let mut parts = vec![caller];
-    let before = [opening.system, opening.instructions, opening.system_instruction];
-    parts.extend(before.into_iter().flatten().map(RawValue::get));
-    let items: Vec<&RawValue> = match opening.input {
-        Some(input) => serde_json::from_str(input.get()).unwrap_or_else(|_| vec![input]),
-        None => opening.messages.into_iter().chain(opening.contents).collect(),
-    };
-    for item in items {
-        parts.push(item.get());
-        let message: Message<'_> = serde_json::from_str(item.get()).unwrap_or(Message { role: None });
-        // In Gemini's dialect, contents without a role are the user's.
-        if message.role.is_none_or(|role| role == "user") {
-            break;
-        }
-    }
-    Some(identity(&parts))
 }

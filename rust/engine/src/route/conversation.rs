@@ -1,0 +1,91 @@
+//! The identity of a conversation: the caller and its session, or else the beginning of the conversation. A provider
+//! that has the conversation in its prompt cache is found by it.
+
+use crate::active_config::Live;
+use crate::gate::request::Admission;
+use crate::route::choice::Choice;
+use crate::route::model::caller;
+use crate::route::segments::Segments;
+use fairlead_core::strategy::identity;
+use fairlead_core::Price;
+use std::cell::OnceCell;
+
+/// Providers cache prompts of 1,024 tokens and more. Shorter bodies are not read for it.
+const LEAST_BYTES: usize = 4 * 1_024;
+
+/// A conversation that stays with the target whose provider has it in its prompt cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldConversation {
+    pub id: u64,
+    /// The target that served it last.
+    pub last_target: Option<u64>,
+}
+
+/// The prompt of a request. It is read once, when it is first needed.
+pub struct Prompt<'a> {
+    admission: &'a Admission,
+    body: &'a [u8],
+    segments: OnceCell<Option<Segments>>,
+}
+
+impl<'a> Prompt<'a> {
+    pub fn new(admission: &'a Admission, body: &'a [u8]) -> Self {
+        Self { admission, body, segments: OnceCell::new() }
+    }
+
+    fn segments(&self) -> Option<&Segments> {
+        self.segments.get_or_init(|| Segments::of(self.body)).as_ref()
+    }
+
+    /// The identity of the conversation by its beginning.
+    pub fn opening(&self) -> Option<u64> {
+        Some(self.segments()?.opening(caller(self.admission)))
+    }
+
+    /// The identity of the conversation with any model.
+    fn conversation(&self) -> Option<u64> {
+        let named = self.admission.session_id.as_deref().or(self.admission.session_tag.as_deref());
+        match named {
+            Some(id) => Some(identity(&[caller(self.admission), id, "conversation"])),
+            None => self.opening(),
+        }
+    }
+
+    /// The identity of the conversation with this model.
+    pub fn conversation_with(&self, model: &str) -> Option<u64> {
+        self.conversation().map(|conversation| conversation ^ identity(&[model]))
+    }
+
+    /// Returns whether conversations with this model stay with one connection: there are several, and reading from the
+    /// provider's cache is cheaper than sending.
+    pub fn is_held(&self, live: &Live, model: &str) -> bool {
+        let prefix = model.split_once('/').map_or(model, |(prefix, _)| prefix);
+        self.is_cacheable() && live.snapshot.candidates(prefix).len() > 1 && has_cheap_reads(live, model)
+    }
+
+    /// Adds what depends on the prompt to a choice: the key of the provider's cache, and the segments for the record.
+    pub fn describe(self, live: &Live, choice: &mut Choice) {
+        if !self.is_cacheable() {
+            return;
+        }
+        let mut targets = choice.targets.iter().enumerate();
+        if targets.any(|(at, target)| {
+            let facts = target.connection.facts_of(choice.upstream_model(at));
+            facts.prompt_cache_key_most.is_some_and(|most| most > 0)
+        }) {
+            choice.conversation = self.conversation();
+        }
+        if has_cheap_reads(live, choice.model(0)) {
+            let _segments = self.segments();
+            choice.segments = self.segments.into_inner().flatten().map(Box::new);
+        }
+    }
+
+    fn is_cacheable(&self) -> bool {
+        self.body.len() >= LEAST_BYTES
+    }
+}
+
+fn has_cheap_reads(live: &Live, model: &str) -> bool {
+    live.snapshot.price(model).is_some_and(Price::has_cheap_reads)
+}
