@@ -40,8 +40,8 @@ class BodyName:
 
     @property
     def sealed_as(self) -> str:
-        """What the content is sealed for. Callers choose ids of requests, so these alone could be those of another
-        secret.
+        """The associated data of the sealed content. Callers choose ids of requests, so an id alone could be that of
+        another secret.
         """
         return f"kept-body:{self.file}"
 

@@ -24,11 +24,9 @@ async def fill_items(services: Services, body: dict[str, Any], owner: str) -> bo
     reference to anything else stays.
     """
     items = body.get("input")
-    named = (
-        {at: id_ for at, item in enumerate(items) if (id_ := _named(item))}
-        if isinstance(items, list)
-        else {}
-    )
+    if not isinstance(items, list):
+        return False
+    named = {at: id_ for at, item in enumerate(items) if (id_ := _named(item))}
     if not named:
         return False
     if len(named) > REFERENCES_MAX:

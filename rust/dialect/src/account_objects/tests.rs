@@ -1,4 +1,6 @@
 use super::*;
+use fairlead_core::Dialect::{Anthropic, Gemini, Openai, OpenaiResponses as Responses};
+use ObjectKind::{File, Item, Other};
 
 fn found(dialect: Dialect, body: &str) -> Option<(String, ObjectKind)> {
     let searched = Searched { body: body.as_bytes(), dialect, is_session: false };
@@ -10,172 +12,170 @@ fn found(dialect: Dialect, body: &str) -> Option<(String, ObjectKind)> {
 /// A body, and the path and kind of the reference in it.
 type Case = (Dialect, &'static str, &'static str, ObjectKind);
 
+const CASES: &[Case] = &[
+    (
+        Responses,
+        r#"{"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}"#,
+        "tools[0].vector_store_ids[0]",
+        Other,
+    ),
+    (
+        Responses,
+        r#"{"tools":[{"vector_store_ids":["vs_1"],"type":"file_search"}]}"#,
+        "tools[0].vector_store_ids[0]",
+        Other,
+    ),
+    (Responses, r#"{"tools":[{"vector\u005fstore_ids":["vs_1"]}]}"#, "tools[0].vector_store_ids[0]", Other),
+    (
+        Responses,
+        r#"{"tools":[{"vector_store_ids":[],"vector_store_ids":["vs_1"]}]}"#,
+        "tools[0].vector_store_ids[0]",
+        Other,
+    ),
+    (Responses, r#"{"tools":[{"type":"code_interpreter","container":"cntr_1"}]}"#, "tools[0].container", Other),
+    (
+        Responses,
+        r#"{"tools":[{"container":{"type":"auto","file_ids":["a","b"]}}]}"#,
+        "tools[0].container.file_ids[0]",
+        File,
+    ),
+    (
+        Responses,
+        r#"{"tools":[{"environment":{"type":"container_reference","container_id":"c"}}]}"#,
+        "tools[0].environment.container_id",
+        Other,
+    ),
+    (
+        Responses,
+        r#"{"tools":[{"environment":{"skills":[{"type":"skill_reference","skill_id":"s"}]}}]}"#,
+        "tools[0].environment.skills[0].skill_id",
+        Other,
+    ),
+    (Responses, r#"{"tools":[{"type":"mcp","tunnel_id":"t"}]}"#, "tools[0].tunnel_id", Other),
+    (Responses, r#"{"tools":[{"type":"mcp","connector_id":"connector_gmail"}]}"#, "tools[0].connector_id", Other),
+    (
+        Responses,
+        r#"{"tools":[{"type":"mcp","connector_id":"connector_gmail","authorization":""}]}"#,
+        "tools[0].connector_id",
+        Other,
+    ),
+    (
+        Responses,
+        r#"{"tools":[{"type":"image_generation","input_image_mask":{"file_id":"f"}}]}"#,
+        "tools[0].input_image_mask.file_id",
+        File,
+    ),
+    (Responses, r#"{"prompt":{"id":"pmpt_1","variables":{"file_id":"a text"}}}"#, "prompt.id", Other),
+    (Responses, r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#, "input[0].id", Item),
+    (Responses, r#"{"input":[{"role":"user","content":"a"},{"id":"msg_1"}]}"#, "input[1].id", Item),
+    (
+        Responses,
+        r#"{"input":[{"type":"code_interpreter_call","id":"ci_1","container_id":"c"}]}"#,
+        "input[0].container_id",
+        Other,
+    ),
+    (
+        Responses,
+        r#"{"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}"#,
+        "input[0].content[0].file_id",
+        File,
+    ),
+    (
+        Responses,
+        r#"{"input":[{"type":"function_call_output","output":[{"type":"input_image","file_id":"f"}]}]}"#,
+        "input[0].output[0].file_id",
+        File,
+    ),
+    (
+        Openai,
+        r#"{"messages":[{"content":[{"type":"file","file":{"file_id":"f"}}]}]}"#,
+        "messages[0].content[0].file.file_id",
+        File,
+    ),
+    (Openai, r#"{"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]}"#, "messages[0].audio.id", Other),
+    (Openai, r#"{"audio":{"format":"wav","voice":{"id":"voice_1"}}}"#, "audio.voice.id", Other),
+    (Openai, r#"{"data_sources":[{"type":"azure_search","parameters":{}}]}"#, "data_sources[0].type", Other),
+    (
+        Openai,
+        r#"{"messages":[{"content":[{"image_url":{"url":"gs://bucket/a.png"}}]}]}"#,
+        "messages[0].content[0].image_url.url",
+        File,
+    ),
+    (
+        Openai,
+        r#"{"messages":[{"content":[{"image_url":{"url":"GS:\/\/bucket/a.png"}}]}]}"#,
+        "messages[0].content[0].image_url.url",
+        File,
+    ),
+    (
+        Openai,
+        r#"{"messages":[{"content":[{"image_url":{"url":"fIle:///etc/passwd"}}]}]}"#,
+        "messages[0].content[0].image_url.url",
+        File,
+    ),
+    (Openai, r#"{"images":[{"file_id":"f"}],"mask":{"file_id":"g"}}"#, "images[0].file_id", File),
+    (Anthropic, r#"{"container":"container_1"}"#, "container", Other),
+    (Anthropic, r#"{"container":{"id":"container_1"}}"#, "container.id", Other),
+    (
+        Anthropic,
+        r#"{"container":{"skills":[{"type":"anthropic","skill_id":"pdf"},{"type":"custom","skill_id":"s"}]}}"#,
+        "container.skills[1].skill_id",
+        Other,
+    ),
+    (
+        Anthropic,
+        r#"{"messages":[{"content":[{"type":"container_upload","file_id":"f"}]}]}"#,
+        "messages[0].content[0].file_id",
+        File,
+    ),
+    (
+        Anthropic,
+        r#"{"messages":[{"content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}"#,
+        "messages[0].content[0].source.file_id",
+        File,
+    ),
+    (Gemini, r#"{"cachedContent":"cachedContents/1"}"#, "cachedContent", File),
+    (
+        Gemini,
+        r#"{"contents":[{"parts":[{"fileData":{"fileUri":"files/1"}}]}]}"#,
+        "contents[0].parts[0].fileData.fileUri",
+        File,
+    ),
+    (
+        Gemini,
+        r#"{"contents":[{"parts":[{"file_data":{"file_uri":"https://GenerativeLanguage.googleapis.com/v1beta/files/1"}}]}]}"#,
+        "contents[0].parts[0].file_data.file_uri",
+        File,
+    ),
+    (
+        Gemini,
+        r#"{"tools":[{"fileSearch":{"fileSearchStoreNames":["fileSearchStores/1"]}}]}"#,
+        "tools[0].fileSearch.fileSearchStoreNames[0]",
+        Other,
+    ),
+    (
+        Gemini,
+        r#"{"tools":[{"retrieval":{"vertexAiSearch":{"datastore":"projects/p"}}}]}"#,
+        "tools[0].retrieval.vertexAiSearch.datastore",
+        Other,
+    ),
+    (
+        Gemini,
+        r#"{"tools":[{"retrieval":{"vertexRagStore":{"ragResources":[{"ragCorpus":"c"}]}}}]}"#,
+        "tools[0].retrieval.vertexRagStore.ragResources[0].ragCorpus",
+        Other,
+    ),
+];
+
 #[test]
 fn each_member_that_names_an_object_is_found() {
-    use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses as Responses};
-    use ObjectKind::{File, Item, Other};
-    let cases: &[Case] = &[
-        (
-            Responses,
-            r#"{"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}"#,
-            "tools[0].vector_store_ids[0]",
-            Other,
-        ),
-        (
-            Responses,
-            r#"{"tools":[{"vector_store_ids":["vs_1"],"type":"file_search"}]}"#,
-            "tools[0].vector_store_ids[0]",
-            Other,
-        ),
-        (Responses, r#"{"tools":[{"vector\u005fstore_ids":["vs_1"]}]}"#, "tools[0].vector_store_ids[0]", Other),
-        (
-            Responses,
-            r#"{"tools":[{"vector_store_ids":[],"vector_store_ids":["vs_1"]}]}"#,
-            "tools[0].vector_store_ids[0]",
-            Other,
-        ),
-        (Responses, r#"{"tools":[{"type":"code_interpreter","container":"cntr_1"}]}"#, "tools[0].container", Other),
-        (
-            Responses,
-            r#"{"tools":[{"container":{"type":"auto","file_ids":["a","b"]}}]}"#,
-            "tools[0].container.file_ids[0]",
-            File,
-        ),
-        (
-            Responses,
-            r#"{"tools":[{"environment":{"type":"container_reference","container_id":"c"}}]}"#,
-            "tools[0].environment.container_id",
-            Other,
-        ),
-        (
-            Responses,
-            r#"{"tools":[{"environment":{"skills":[{"type":"skill_reference","skill_id":"s"}]}}]}"#,
-            "tools[0].environment.skills[0].skill_id",
-            Other,
-        ),
-        (Responses, r#"{"tools":[{"type":"mcp","tunnel_id":"t"}]}"#, "tools[0].tunnel_id", Other),
-        (Responses, r#"{"tools":[{"type":"mcp","connector_id":"connector_gmail"}]}"#, "tools[0].connector_id", Other),
-        (
-            Responses,
-            r#"{"tools":[{"type":"mcp","connector_id":"connector_gmail","authorization":""}]}"#,
-            "tools[0].connector_id",
-            Other,
-        ),
-        (
-            Responses,
-            r#"{"tools":[{"type":"image_generation","input_image_mask":{"file_id":"f"}}]}"#,
-            "tools[0].input_image_mask.file_id",
-            File,
-        ),
-        (Responses, r#"{"prompt":{"id":"pmpt_1","variables":{"file_id":"a text"}}}"#, "prompt.id", Other),
-        (Responses, r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#, "input[0].id", Item),
-        (Responses, r#"{"input":[{"role":"user","content":"a"},{"id":"msg_1"}]}"#, "input[1].id", Item),
-        (
-            Responses,
-            r#"{"input":[{"type":"code_interpreter_call","id":"ci_1","container_id":"c"}]}"#,
-            "input[0].container_id",
-            Other,
-        ),
-        (
-            Responses,
-            r#"{"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}"#,
-            "input[0].content[0].file_id",
-            File,
-        ),
-        (
-            Responses,
-            r#"{"input":[{"type":"function_call_output","output":[{"type":"input_image","file_id":"f"}]}]}"#,
-            "input[0].output[0].file_id",
-            File,
-        ),
-        (
-            Openai,
-            r#"{"messages":[{"content":[{"type":"file","file":{"file_id":"f"}}]}]}"#,
-            "messages[0].content[0].file.file_id",
-            File,
-        ),
-        (Openai, r#"{"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]}"#, "messages[0].audio.id", Other),
-        (Openai, r#"{"audio":{"format":"wav","voice":{"id":"voice_1"}}}"#, "audio.voice.id", Other),
-        (Openai, r#"{"data_sources":[{"type":"azure_search","parameters":{}}]}"#, "data_sources[0].type", Other),
-        (
-            Openai,
-            r#"{"messages":[{"content":[{"image_url":{"url":"gs://bucket/a.png"}}]}]}"#,
-            "messages[0].content[0].image_url.url",
-            File,
-        ),
-        (
-            Openai,
-            r#"{"messages":[{"content":[{"image_url":{"url":"GS:\/\/bucket/a.png"}}]}]}"#,
-            "messages[0].content[0].image_url.url",
-            File,
-        ),
-        (
-            Openai,
-            r#"{"messages":[{"content":[{"image_url":{"url":"fIle:///etc/passwd"}}]}]}"#,
-            "messages[0].content[0].image_url.url",
-            File,
-        ),
-        (Openai, r#"{"images":[{"file_id":"f"}],"mask":{"file_id":"g"}}"#, "images[0].file_id", File),
-        (Anthropic, r#"{"container":"container_1"}"#, "container", Other),
-        (Anthropic, r#"{"container":{"id":"container_1"}}"#, "container.id", Other),
-        (
-            Anthropic,
-            r#"{"container":{"skills":[{"type":"anthropic","skill_id":"pdf"},{"type":"custom","skill_id":"s"}]}}"#,
-            "container.skills[1].skill_id",
-            Other,
-        ),
-        (
-            Anthropic,
-            r#"{"messages":[{"content":[{"type":"container_upload","file_id":"f"}]}]}"#,
-            "messages[0].content[0].file_id",
-            File,
-        ),
-        (
-            Anthropic,
-            r#"{"messages":[{"content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}"#,
-            "messages[0].content[0].source.file_id",
-            File,
-        ),
-        (Gemini, r#"{"cachedContent":"cachedContents/1"}"#, "cachedContent", File),
-        (
-            Gemini,
-            r#"{"contents":[{"parts":[{"fileData":{"fileUri":"files/1"}}]}]}"#,
-            "contents[0].parts[0].fileData.fileUri",
-            File,
-        ),
-        (
-            Gemini,
-            r#"{"contents":[{"parts":[{"file_data":{"file_uri":"https://GenerativeLanguage.googleapis.com/v1beta/files/1"}}]}]}"#,
-            "contents[0].parts[0].file_data.file_uri",
-            File,
-        ),
-        (
-            Gemini,
-            r#"{"tools":[{"fileSearch":{"fileSearchStoreNames":["fileSearchStores/1"]}}]}"#,
-            "tools[0].fileSearch.fileSearchStoreNames[0]",
-            Other,
-        ),
-        (
-            Gemini,
-            r#"{"tools":[{"retrieval":{"vertexAiSearch":{"datastore":"projects/p"}}}]}"#,
-            "tools[0].retrieval.vertexAiSearch.datastore",
-            Other,
-        ),
-        (
-            Gemini,
-            r#"{"tools":[{"retrieval":{"vertexRagStore":{"ragResources":[{"ragCorpus":"c"}]}}}]}"#,
-            "tools[0].retrieval.vertexRagStore.ragResources[0].ragCorpus",
-            Other,
-        ),
-    ];
-    for (dialect, body, path, kind) in cases {
+    for (dialect, body, path, kind) in CASES {
         assert_eq!(found(*dialect, body), Some(((*path).to_owned(), *kind)), "{body}");
     }
 }
 
 #[test]
 fn everything_else_is_left_alone() {
-    use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses as Responses};
     for (dialect, body) in [
         (Responses, r#"{"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}"#),
         (Responses, r#"{"tools":[{"type":"mcp","connector_id":"connector_gmail","authorization":"t"}]}"#),
