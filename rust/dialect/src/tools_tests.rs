@@ -4,8 +4,8 @@
 use serde_json::{json, Value};
 
 use crate::call_samples::{
-    dropped, first_call, first_result, offered, others, refused, send, streamed_events, streamed_item, whole_call, GEMINI,
-    RESPONSES,
+    dropped, first_call, first_result, offered, others, refused, send, streamed_events, streamed_item, whole_call,
+    GEMINI, RESPONSES,
 };
 use crate::facts_tests::{chat, messages, responses, with, CHAT, MESSAGES};
 use crate::translate::Pair;
@@ -249,6 +249,12 @@ fn tools_that_nobody_else_runs_are_left_out_and_a_choice_of_one_is_refused() {
             assert_eq!(refused(pair, &body), member, "{pair:?}");
             assert!(dropped(pair, &body).contains(&member.to_owned()), "{pair:?}");
         }
+    }
+    let tool = json!({"type": "function", "function": {"name": "f"}, "defer_loading": true});
+    let searching = chat(&json!({"tools": [tool, {"type": "web_search", "web_search": {"enable": true}}]}));
+    for pair in others(CHAT) {
+        let sent = send(pair, &searching);
+        assert_eq!((sent.left_out, offered(pair, &sent.body).len()), (vec!["web_search".to_owned()], 1), "{pair:?}");
     }
     let searching = chat(&json!({"web_search_options": {"search_context_size": "low"}}));
     for pair in others(CHAT) {
