@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::lenient;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
+use crate::substance::is_call_item;
 
 /// The maximum size of an event. Longer events are not read.
 const MAX_EVENT_BYTES: usize = 8 << 20;
@@ -76,7 +77,7 @@ fn read_chunk(event: &Value, text: &mut String, calls_tools: &mut bool) {
 fn read_response_event(event: &Value, text: &mut String, calls_tools: &mut bool) {
     match event["type"].as_str() {
         Some("response.output_text.delta") => say(&event["delta"], text),
-        Some("response.output_item.added") => *calls_tools |= event["item"]["type"] == "function_call",
+        Some("response.output_item.added") => *calls_tools |= is_call_item(&event["item"]),
         _ => {}
     }
 }
@@ -155,6 +156,10 @@ mod tests {
             (
                 Dialect::OpenaiResponses,
                 json!({"type": "response.output_item.added", "item": {"type": "function_call"}}),
+            ),
+            (
+                Dialect::OpenaiResponses,
+                json!({"type": "response.output_item.added", "item": {"type": "custom_tool_call"}}),
             ),
             (Dialect::Anthropic, json!({"type": "content_block_start", "content_block": {"type": "tool_use"}})),
             (Dialect::Gemini, json!({"candidates": [{"content": {"parts": [{"functionCall": {}}]}}]})),

@@ -106,7 +106,7 @@ pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
         Dialect::OpenaiResponses => {
             let messages = list(&answer["output"]).iter().filter(|item| item["type"] == "message");
             let text = messages.map(|item| of_type(&item["content"], "output_text", "text")).collect();
-            (!has_type(&answer["output"], "function_call")).then_some(text)
+            (!list(&answer["output"]).iter().any(is_call_item)).then_some(text)
         }
         Dialect::Gemini => {
             let parts = list(&answer["candidates"][0]["content"]["parts"]);
@@ -114,6 +114,25 @@ pub fn answer_text(form: Dialect, body: &[u8]) -> Option<String> {
             let texts = parts.iter().filter(|part| part["thought"] != true).filter_map(|part| part["text"].as_str());
             (!calls).then(|| texts.collect())
         }
+    }
+}
+
+/// Returns whether an item of responses is a call that the caller answers.
+pub(crate) fn is_call_item(item: &Value) -> bool {
+    match item["type"].as_str() {
+        Some("tool_search_call") => item["execution"] == "client",
+        Some(kind) => {
+            matches!(
+                kind,
+                "function_call"
+                    | "custom_tool_call"
+                    | "local_shell_call"
+                    | "shell_call"
+                    | "apply_patch_call"
+                    | "computer_call"
+            )
+        }
+        None => false,
     }
 }
 
@@ -312,6 +331,8 @@ mod tests {
             (Gemini, r#"{"candidates":[{"content":{"parts":[{"text":"\ud83d"}]}}]}"#, Some("\u{fffd}")),
             (Anthropic, r#"{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"hi"}]}"#, Some("hi")),
             (Anthropic, r#"{"content":[{"type":"tool_use"}]}"#, None),
+            (OpenaiResponses, r#"{"output":[{"type":"custom_tool_call"}]}"#, None),
+            (OpenaiResponses, r#"{"output":[{"type":"tool_search_call","execution":"server"}]}"#, Some("")),
             (
                 OpenaiResponses,
                 r#"{"output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}]}"#,

@@ -250,6 +250,12 @@ fn tools_that_nobody_else_runs_are_left_out_and_a_choice_of_one_is_refused() {
             assert!(dropped(pair, &body).contains(&member.to_owned()), "{pair:?}");
         }
     }
+    let tool = json!({"type": "function", "function": {"name": "f"}, "defer_loading": true});
+    let searching = chat(&json!({"tools": [tool, {"type": "web_search", "web_search": {"enable": true}}]}));
+    for pair in others(CHAT) {
+        let sent = send(pair, &searching);
+        assert_eq!((sent.left_out, offered(pair, &sent.body).len()), (vec!["web_search".to_owned()], 1), "{pair:?}");
+    }
     let searching = chat(&json!({"web_search_options": {"search_context_size": "low"}}));
     for pair in others(CHAT) {
         assert_eq!(send(pair, &searching).left_out, ["web_search_options"]);

@@ -14,6 +14,11 @@ _PARTS = {
     "output_text": ("response.output_text", "text"),
     "refusal": ("response.refusal", "refusal"),
 }
+# Event names and text member of each kind of call that has pieces.
+_CALLS = {
+    "function_call": ("response.function_call_arguments", "arguments"),
+    "custom_tool_call": ("response.custom_tool_call_input", "input"),
+}
 _ENDS = frozenset({"completed", "incomplete", "failed", "cancelled"})
 
 
@@ -50,10 +55,11 @@ def events_of_whole(response: Event) -> list[Event]:
 
 def _item(at: int, item: Event) -> Iterator[Event]:
     place = {"output_index": at, "item_id": item.get("id", "")}
+    call, member = _CALLS.get(item.get("type", ""), ("", ""))
     empty = {
         **item,
         **{name: [] for name in ("content", "summary") if isinstance(item.get(name), list)},
-        **({"arguments": ""} if "arguments" in item else {}),
+        **({member: ""} if member else {}),
     }
     if "status" in item:
         empty["status"] = "in_progress"
@@ -73,11 +79,11 @@ def _item(at: int, item: Event) -> Iterator[Event]:
         yield {"type": f"{kind}_text.delta", **inside, "delta": text}
         yield {"type": f"{kind}_text.done", **inside, "text": text}
         yield {"type": f"{kind}_part.done", **inside, "part": part}
-    if "arguments" in item:
-        arguments = item["arguments"]
-        kind = "response.function_call_arguments"
-        yield {"type": f"{kind}.delta", **place, "delta": arguments}
-        yield {"type": f"{kind}.done", **place, "name": item.get("name"), "arguments": arguments}
+    if member:
+        text = item.get(member, "")
+        name = {"name": item.get("name")} if member == "arguments" else {}
+        yield {"type": f"{call}.delta", **place, "delta": text}
+        yield {"type": f"{call}.done", **place, **name, member: text}
     yield {"type": "response.output_item.done", "output_index": at, "item": item}
 
 

@@ -11,6 +11,9 @@ use crate::caller_tools::{type_of, AllowedIn, CustomIn};
 use crate::model::{typed, unsupported, wrong, Choice, Request, Tool};
 use crate::text::Text;
 
+/// Tools that some servers run themselves. An answer is useful without them.
+const HOSTED: &[&str] = &["web_search", "code_interpreter", "file_search", "image_generation"];
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolIn<'a> {
@@ -21,6 +24,11 @@ struct ToolIn<'a> {
     custom: Option<CustomIn<'a>>,
     #[serde(borrow, default)]
     cache_control: Option<&'a RawValue>,
+    // Members of other dialects about the loading of a tool. All tools are offered from the start.
+    #[serde(default, rename = "defer_loading")]
+    _defer_loading: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "allowed_callers")]
+    _allowed_callers: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -42,7 +50,12 @@ pub(crate) fn read<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result
     for (at, raw) in list.into_iter().enumerate() {
         let path = format!("tools[{at}]");
         // A tool that is not a function has other members, so an error is about its type.
-        if !matches!(&*type_of(raw, &path)?, "function" | "custom") {
+        let kind = type_of(raw, &path)?;
+        if let Some(name) = HOSTED.iter().find(|name| kind.starts_with(**name)) {
+            request.hosted_tools.push((*name).to_owned());
+            continue;
+        }
+        if !matches!(&*kind, "function" | "custom") {
             request.extras.push((Cow::Owned(format!("{path}.type")), raw.get()));
             continue;
         }

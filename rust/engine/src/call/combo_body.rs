@@ -45,7 +45,7 @@ pub fn shaped(
 
 /// The tool's name, or its type for a tool that the provider runs.
 fn name_of(tool: &Value) -> &str {
-    let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
+    let name = tool["function"]["name"].as_str().or(tool["custom"]["name"].as_str()).or(tool["name"].as_str());
     name.or(tool["type"].as_str()).unwrap_or_default()
 }
 
@@ -96,7 +96,8 @@ fn filter_group(group: &mut Value, tools: &ToolFilter) {
 /// The tool that the caller forces the model to call.
 fn forced_tool(fields: &Map<String, Value>) -> Option<String> {
     let choice = fields.get("tool_choice").or(fields.get("function_call"))?;
-    choice["function"]["name"].as_str().or(choice["name"].as_str()).map(str::to_owned)
+    let name = choice["function"]["name"].as_str().or(choice["custom"]["name"].as_str());
+    name.or(choice["name"].as_str()).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -147,8 +148,15 @@ mod tests {
             filtered(Gemini, json!({"tools": groups}))["tools"],
             json!([{"functionDeclarations": [{"name": "get_x"}]}])
         );
-        let forced = json!({"tools": [function("del_x")], "tool_choice": function("del_x")});
-        let fault = shape(Openai, &forced, None, Some("^get_")).expect_err("forced");
-        assert_eq!(fault.param.as_deref(), Some("tool_choice"));
+        let custom = |name: &str| json!({"type": "custom", "custom": {"name": name}});
+        assert_eq!(
+            filtered(Openai, json!({"tools": [custom("get_x"), custom("del_x")]}))["tools"],
+            json!([custom("get_x")])
+        );
+        for forced in [function("del_x"), custom("del_x")] {
+            let body = json!({"tools": [forced], "tool_choice": forced});
+            let fault = shape(Openai, &body, None, Some("^get_")).expect_err("forced");
+            assert_eq!(fault.param.as_deref(), Some("tool_choice"));
+        }
     }
 }

@@ -64,6 +64,22 @@ def test_calls_and_thoughts_are_told_too() -> None:
     assert kinds(told)[-1] == "incomplete"
 
 
+def test_calls_of_other_tools_have_the_events_of_their_form() -> None:
+    custom = {"id": "ctc_1", "type": "custom_tool_call", "name": "f", "call_id": "c", "input": "a"}
+    search = {"id": "tsc_1", "type": "tool_search_call", "call_id": "d", "arguments": {"q": "a"}}
+    told = events_of_whole(response(custom, search))
+    assert kinds(told)[2:8] == [
+        "output_item.added",
+        "custom_tool_call_input.delta",
+        "custom_tool_call_input.done",
+        "output_item.done",
+        "output_item.added",
+        "output_item.done",
+    ]
+    assert (told[2]["item"]["input"], told[3]["delta"], told[4]["input"]) == ("", "a", "a")
+    assert told[6]["item"] == search
+
+
 def test_a_frame_names_its_event() -> None:
     event = {"type": "response.created", "sequence_number": 0}
     name, data, *rest = frame(event).split(b"\n")
