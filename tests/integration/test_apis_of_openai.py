@@ -135,8 +135,8 @@ def test_the_usage_of_such_a_call_is_recorded(
     answer = gateway.caller.post(path, json=body)
     assert answer.json()["usage"]["completion_tokens"] == 4
     record = gateway.record(answer.headers["x-gateway-request-id"])
-    assert (record["tokens_input"], record["tokens_output"]) == (9, 4)
-    assert record["cost_usd_micros"] > 0
+    assert (record["tokensInput"], record["tokensOutput"]) == (9, 4)
+    assert record["costUsdMicros"] > 0
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,7 @@ def test_a_model_that_reasons_only_in_streams_answers_whole(
     built_in("dashscope")
     thought = {"index": 0, "delta": {"reasoning_content": "hm"}, "finish_reason": None}
     first = event({"id": "c", "model": "m", "choices": [thought]})
-    upstream.script(
-        stream(first, delta("hel"), delta("lo"), finish(), usage_event(9, 4), DONE)
-    )
+    upstream.script(stream(first, delta("hel"), delta("lo"), finish(), usage_event(9, 4), DONE))
     path, body = caller("dashscope/qwen3-30b-a3b", False)
     if caller is messages:
         body = {**body, "thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2048}
@@ -246,7 +244,7 @@ def test_a_model_that_reasons_only_in_streams_answers_whole(
     assert answer.headers["content-type"].startswith("application/json")
     assert "hello" in answer.text
     record = gateway.record(answer.headers["x-gateway-request-id"])
-    assert (record["tokens_input"], record["tokens_output"]) == (9, 4)
+    assert (record["tokensInput"], record["tokensOutput"]) == (9, 4)
 
 
 def test_a_stream_that_breaks_off_is_no_whole_answer(

@@ -30,7 +30,7 @@ from fairlead.gateway.resilience.views import (
     WindowView,
 )
 from fairlead.moment import moment_of, now_ms
-from fairlead.records.provider_names import provider_id
+from fairlead.records.provider_names import find_provider_id
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Success, Wire
@@ -132,7 +132,7 @@ async def _clear(services: Services, clear: Clear) -> None:
         stored = read_connections(con)
         provider = clear.provider
         if provider is not None:
-            provider = provider_id(con, provider)
+            provider = find_provider_id(con, provider) or provider
         if clear.connection is not None and clear.connection not in {each.id for each in stored}:
             raise NotFound("There is no provider connection with this id.", param="connection")
         if provider is not None and provider not in {each.provider for each in stored}:
