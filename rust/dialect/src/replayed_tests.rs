@@ -158,7 +158,11 @@ fn an_answer_that_was_cut_off_is_not_told_as_complete() {
     for (reason, expected) in
         [("model_context_window_exceeded", "max_tokens"), ("max_output_tokens", "max_tokens"), ("safety", "refusal")]
     {
-        assert_eq!(whole(Openai, Anthropic, &answer_of(reason)).expect("an answer")["stop_reason"], expected, "{reason}");
+        assert_eq!(
+            whole(Openai, Anthropic, &answer_of(reason)).expect("an answer")["stop_reason"],
+            expected,
+            "{reason}"
+        );
     }
     for reason in ["error", "abort", "network_error"] {
         assert!(matches!(whole(Openai, Anthropic, &answer_of(reason)), Err(NoAnswer::ProviderError(_))), "{reason}");
