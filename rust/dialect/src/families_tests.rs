@@ -72,6 +72,10 @@ fn a_plain_text_file_becomes_a_text_where_files_are_not_accepted() {
     let (body, _) = sent(Openai, "anthropic/claude-sonnet-4-6", &file("text/plain", "SGk="));
     let source = &body["messages"][0]["content"][0]["source"];
     assert_eq!((&source["type"], &source["data"]), (&json!("text"), &json!("Hi")), "{body}");
+    let markdown = json!({"type": "input_file", "filename": "a.md", "file_data": "data:text/markdown;base64,SGk="});
+    let body = responses(&json!({"input": [{"role": "user", "content": [markdown]}]}));
+    let (body, _) = sent(OpenaiResponses, "openai/gpt-5.1", &body);
+    assert_eq!(body["messages"][0]["content"][0]["text"], "a.md\n\nHi", "{body}");
     let word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
     assert_eq!(refusal(Openai, "anthropic/claude-sonnet-4-6", &file(word, "AAAA")), "messages[0].content[0]");
     sent(Openai, "anthropic/claude-sonnet-4-6", &file("application/pdf", "AAAA"));
