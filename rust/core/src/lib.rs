@@ -118,6 +118,7 @@ pub use session_lease::SessionClaim;
 pub use sessions::{SessionAnswer, SessionName, SessionQuestion, SessionReport, Sessions, IDLE_MS as SESSION_IDLE_MS};
 pub use snapshot::{
     Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Inexpressible, Key,
-    Model, PersistedState, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode, UnpricedModels, DIRECT,
+    Model, ModelApi, PersistedState, Protocol, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode,
+    UnpricedModels, DIRECT,
 };
 pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

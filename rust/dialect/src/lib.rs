@@ -21,6 +21,8 @@
 //! - `arguments`: arguments of tool calls in an answer
 //! - `answer_context`: parts of an answer that depend on its request
 //!
+//! For the clouds that carry a dialect in a protocol of their own: [`protocol`] and `converse`.
+//!
 //! For answers of any kind:
 //!
 //! - [`replay`]: answers served from the cache; `answer_text`: the text of a stream
@@ -43,6 +45,7 @@ mod arguments;
 mod call_ids;
 #[cfg(test)]
 mod carried_tests;
+mod converse;
 mod count;
 mod diagnostics;
 mod ending;
@@ -65,6 +68,8 @@ pub mod ollama;
 pub mod openai;
 mod place;
 mod portable_id;
+// Called by module path: `protocol::request_for`, `protocol::answer`.
+pub mod protocol;
 mod provider_members;
 mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.

@@ -61,13 +61,20 @@ const NAMES: &[(RejectionReason, &[&str])] = &[
             "deploymentnotfound",
             "not_found_error",
             "not_found",
+            "resourcenotfoundexception",
             // Z.ai.
             "1211",
         ],
     ),
     (
         Access,
-        &["permission_error", "permission_denied", "accessdeniedexception", "unsupported_country_region_territory"],
+        &[
+            "permission_error",
+            "permission_denied",
+            "accessdeniedexception",
+            "servicequotaexceededexception",
+            "unsupported_country_region_territory",
+        ],
     ),
     (
         Parameter,
@@ -126,6 +133,7 @@ const SENTENCES: &[(RejectionReason, &[&str])] = &[
         Model,
         &[
             "model identifier is invalid",
+            "on-demand throughput isn",
             "model not found",
             "unknown model",
             "no such model",
@@ -229,6 +237,10 @@ mod tests {
         for (expected, body) in [
             (Model, r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}"#),
             (Model, r#"{"message":"The provided model identifier is invalid."}"#),
+            (
+                Model,
+                r#"{"message":"Invocation of model ID anthropic.claude-opus-5 with on-demand throughput isn\u2019t supported. Retry your request with the ID or ARN of an inference profile that contains this model."}"#,
+            ),
             (
                 Model,
                 r#"{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}"#,

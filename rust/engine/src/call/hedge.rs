@@ -112,7 +112,7 @@ impl<K: CallKind> Race<'_, K> {
     /// Requests a complete response from one target.
     async fn take_answer(&self, contestant: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
         let began = Instant::now();
-        let read = |response| plain::take(&contestant.target, response, self.translation);
+        let read = |response| plain::take(&contestant.target, response, self.translation, &contestant.upstream_model);
         let ((answer, usage), mut slot) = self.ask(contestant, read).await?;
         slot.settle(&usage);
         Ok(RacedAnswer { answer, usage, began })
@@ -123,7 +123,7 @@ impl<K: CallKind> Race<'_, K> {
         let began = Instant::now();
         let patience = Duration::from_millis(contestant.target.connection.timeouts.first_token_ms);
         let begin = |response: Response<Incoming>| async move {
-            conversation_stream::check_type(&response)?;
+            conversation_stream::check_type(&contestant.target, &response)?;
             let mut body = response.into_body();
             let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
             let first = first

@@ -42,11 +42,11 @@ impl From<Bytes> for Answer {
 pub async fn read(
     target: &Target,
     response: Response<Incoming>,
-    wording: &Translation,
+    (wording, upstream_model): (&Translation, &str),
     settlement: &mut Settlement,
 ) -> Result<Answer, AttemptFailure> {
     settlement.first_byte = Some(Instant::now());
-    let (answer, usage) = take(target, response, wording).await?;
+    let (answer, usage) = take(target, response, wording, upstream_model).await?;
     settlement.usage = usage;
     Ok(answer)
 }
@@ -56,13 +56,14 @@ pub async fn take(
     target: &Target,
     response: Response<Incoming>,
     wording: &Translation,
+    upstream_model: &str,
 ) -> Result<(Answer, Usage), AttemptFailure> {
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
     if !is_json {
         return Err(invalid("The provider's answer is not JSON.").into());
     }
     let body = read_body(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
-    let whole = wording.answer(target, &body)?;
+    let whole = wording.answer(target, upstream_model, &body)?;
     let thought = reasoning::thought_of_answer(target, &body);
     Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
 }

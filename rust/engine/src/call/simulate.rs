@@ -86,6 +86,7 @@ fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
         combo: None,
         output_cap: None,
         inexpressible: None,
+        betas: None,
         is_rewritten: false,
     };
     let translated = translate::read(Dialect::Openai, body)

@@ -16,9 +16,12 @@ use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::routes::Surface;
 use fairlead_core::strategy::Rules;
-use fairlead_core::{random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, ServiceMode, Snapshot};
+use fairlead_core::{
+    random_name, Connection, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, Protocol, ServiceMode, Snapshot,
+};
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
+use fairlead_dialect::protocol::{self, EventReader, Sending};
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
@@ -69,6 +72,7 @@ struct BodyWithReasoning {
 #[derive(Debug)]
 struct TranslatedBody {
     form: Dialect,
+    protocol: Protocol,
     upstream_model: String,
     fit: Fit,
     facts: Arc<ModelFacts>,
@@ -143,7 +147,6 @@ impl Translation {
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
-            let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
             if wording.find(target, upstream_model).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
@@ -151,7 +154,7 @@ impl Translation {
                 let lowered = Fit { most: fit.cap.or(most), ..fit };
                 let facts = target.connection.facts_of(upstream_model);
                 let to = Destination { model: upstream_model, fit: &lowered, facts };
-                match translate::request_for(Pair { caller, provider: form }, body, parsed, to) {
+                match protocol::request_for(sending(caller, target, choice), body, parsed, to) {
                     Ok(sent) => wording.keep(target, upstream_model, sent),
                     Err(error) => {
                         fault = Some(error);
@@ -177,6 +180,7 @@ impl Translation {
         self.context.tool_names = std::mem::take(&mut self.context.tool_names).joined(&sent.tool_names);
         self.bodies.push(TranslatedBody {
             form: target.connection.dialect,
+            protocol: target.connection.protocol,
             upstream_model: upstream_model.to_owned(),
             fit: self.bounds.at(target, upstream_model),
             facts: Arc::clone(target.connection.facts_of(upstream_model)),
@@ -190,6 +194,7 @@ impl Translation {
         let Call { settlement, choice, .. } = call;
         let admission = &settlement.admission;
         choice.inexpressible = admission.inexpressible();
+        choice.betas.clone_from(&admission.anthropic_beta);
         choice.is_rewritten = admission.route.surface == Surface::Ollama;
         let translation = Self::prepare(admission.dialect, body, request, choice, &live.snapshot)?;
         let path = endpoints::completions_path(admission.route);
@@ -262,9 +267,12 @@ impl Translation {
 
     fn find(&self, target: &Target, upstream_model: &str) -> Option<&TranslatedBody> {
         let fit = self.bounds.at(target, upstream_model);
-        let (form, facts) = (target.connection.dialect, target.connection.facts_of(upstream_model));
+        let Connection { dialect, protocol, .. } = *target.connection;
+        let facts = target.connection.facts_of(upstream_model);
         self.bodies.iter().find(|body| {
-            body.form == form && body.fit == fit && body.upstream_model == upstream_model && body.facts == *facts
+            (body.form, body.protocol, body.fit) == (dialect, protocol, fit)
+                && body.upstream_model == upstream_model
+                && body.facts == *facts
         })
     }
 
@@ -285,10 +293,13 @@ impl Translation {
     }
 
     /// Translates a complete response of this connection for the caller.
-    pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
+    pub fn answer(&self, target: &Target, upstream_model: &str, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
+        let protocol = target.connection.protocol;
+        let body = protocol::answer(protocol, body, upstream_model, &self.context.id)
+            .map_err(|reason| no_answer(target, reason))?;
         let whole =
-            translate::answer(pair, body, &self.answer_context(pair)).map_err(|reason| no_answer(target, reason))?;
+            translate::answer(pair, &body, &self.answer_context(pair)).map_err(|reason| no_answer(target, reason))?;
         self.judge(&whole.body)?;
         Ok(whole)
     }
@@ -340,6 +351,18 @@ impl Translation {
         let pair = self.pair(target);
         Follow::new(pair, self.answer_context(pair))
     }
+
+    /// Returns the reader of a stream that this connection sends in another form than server-sent events.
+    pub fn event_reader(&self, target: &Target, upstream_model: &str) -> Option<EventReader> {
+        EventReader::of(target.connection.protocol, upstream_model, &self.context.id)
+    }
+}
+
+/// How a request is sent to this target.
+fn sending<'c>(caller: Dialect, target: &Target, choice: &'c Choice) -> Sending<'c> {
+    let Connection { dialect, protocol, .. } = *target.connection;
+    let betas = choice.betas.as_ref().and_then(|betas| betas.to_str().ok());
+    Sending { protocol, pair: Pair { caller, provider: dialect }, betas }
 }
 
 /// The error for an invalid response, with the error that the provider reported in its place.
