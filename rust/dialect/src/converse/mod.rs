@@ -35,3 +35,6 @@ fn broken(reason: &str) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,8 +207,8 @@ mod tests {
         let last = damaged.len() - 1;
         damaged[last] ^= 1;
         let mut reader = reader();
-        let told = read(&mut reader, &damaged);
-        assert!(told.starts_with("event: error\n") && told.contains("a checksum is wrong"), "{told}");
+        let events = read(&mut reader, &damaged);
+        assert!(events.starts_with("event: error\n") && events.contains("a checksum is wrong"), "{events}");
         assert_eq!(reader.push(&chunk(r#"{"type":"ping"}"#)).len(), 0);
         for payload in ["", "7", r#"{"bytes":"%%"}"#, r#"{"bytes":"e30="}"#, r#"{"bytes":"eyJ0eXBlIjoiYVxuYiJ9"}"#] {
             let frame = frame(&[(":message-type", "event"), (":event-type", "chunk")], payload.as_bytes());

@@ -106,9 +106,9 @@ fn spliced(body: &Bytes, cuts: &[Range<usize>], members: &str) -> Pieces {
     for cut in cuts {
         if cut.start < from {
             // The comma before this last member was cut with its neighbour, so the one before both has to go.
-            if let Some(kept) = rest.last_mut() {
-                let end = kept.trim_ascii_end().strip_suffix(b",").map_or(kept.len(), <[u8]>::len);
-                kept.truncate(end);
+            if let Some(before) = rest.last_mut() {
+                let end = before.trim_ascii_end().strip_suffix(b",").map_or(before.len(), <[u8]>::len);
+                before.truncate(end);
             }
         } else {
             rest.push(body.slice(from..cut.start));
