@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from tests.support.processes import Gateway, expect
+from tests.support import clouds
+from tests.support.processes import Gateway
 from tests.support.upstream import Gate, Seen, Upstream, completion, reply
 
 SECRET = "wJalrXUtnFEMI-canary-bPxRfiCYEXAMPLEKEY"
@@ -56,15 +57,17 @@ def test_a_request_to_amazon_is_signed(gateway: Gateway, up: Upstream) -> None:
     assert connection["authType"] == "aws"
 
 
-def signed_again(seen: Seen, region: str, service: str) -> str:
-    """The signature by the standard's words, over what arrived."""
+def signed_again(seen: Seen, region: str, service: str, *, encode_path: bool = False) -> str:
+    """The signature by the standard's words, over what arrived. With `encode_path`, the path is encoded a second
+    time, as for every service but S3.
+    """
     at = seen.header("x-amz-date") or ""
     names = re.findall(r"SignedHeaders=([^,]+)", seen.header("authorization") or "")[0].split(";")
     parts = urlsplit(seen.target)
     canonical = "\n".join(
         [
             seen.method,
-            parts.path,
+            quote(parts.path) if encode_path else parts.path,
             parts.query,
             *(f"{name}:{seen.header(name)}" for name in names),
             "",
@@ -180,23 +183,7 @@ def test_a_token_service_that_refuses_is_an_error_that_says_so(
 
 def connect(gateway: Gateway, provider: str, up: Upstream, **fields: Any) -> dict[str, Any]:
     """The provider's one connection, at `up` in place of its own address."""
-    # Tests share the gateway, and a page of the list may be full of others' connections.
-    known: list[dict[str, Any]] = []
-    page = expect(gateway.admin.get("/api/providers"), 200)["connections"]
-    while page:
-        known += page
-        page = expect(gateway.admin.get(f"/api/providers?offset={len(known)}"), 200)["connections"]
-    for each in known:
-        if each["provider"] == provider:
-            expect(gateway.admin.delete(f"/api/providers/{each['id']}"), 200)
-    specific = {"baseUrl": up.url}
-    if "region" in fields:
-        specific["region"] = fields.pop("region")
-    body = {"provider": provider, "name": "mine", "providerSpecificData": specific, **fields}
-    connection: dict[str, Any] = expect(gateway.admin.post("/api/providers", json=body), 201)[
-        "connection"
-    ]
-    return connection
+    return clouds.connect(gateway, provider, up.url, **fields)
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,31 @@ mod tests {
         }
     }
 
+    /// Signatures that botocore 1.43.11 computes for calls of Bedrock's models, for 2015-08-30 12:36:00 UTC.
+    #[test]
+    fn paths_with_encoded_names_are_signed_as_botocore_does() {
+        let scope = SigningScope { region: "us-east-1".into(), service: "bedrock".into() };
+        let mut body_hash = [0; 32];
+        body_hash.copy_from_slice(digest(&SHA256, br#"{"anthropic_version":"bedrock-2023-05-31"}"#).as_ref());
+        let host = "bedrock-runtime.us-east-1.amazonaws.com";
+        for (path, token, wanted) in [
+            (
+                "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke",
+                None,
+                "e6b2151bb988eec6c98e901dd098baeac3dba5d6ff84f43f9d907a39fe7f6ade",
+            ),
+            (
+                "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.amazon.nova-pro-v1%3A0/converse-stream",
+                Some("a-session-token"),
+                "ec1ecb6745ce85df0e528656fe543f8f081faf24d3be9a43aa064027dc1061ec",
+            ),
+        ] {
+            let request = Unsigned { method: "POST", host, path, query: "", body_hash };
+            let headers = sign(&keys(token), &scope, request, 1_440_938_160);
+            assert!(headers[1].1.ends_with(wanted), "{path}: {headers:?}");
+        }
+    }
+
     #[test]
     fn a_session_is_named_and_signed() {
         let scope = SigningScope { region: "eu-west-1".into(), service: "bedrock".into() };

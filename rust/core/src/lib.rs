@@ -119,7 +119,7 @@ pub use session_lease::SessionClaim;
 pub use sessions::{SessionAnswer, SessionName, SessionQuestion, SessionReport, Sessions, IDLE_MS as SESSION_IDLE_MS};
 pub use snapshot::{
     Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Inexpressible, Key,
-    Model, PersistedState, PromptCacheMode, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode,
-    TokenScope, UnpricedModels, DIRECT,
+    Model, ModelApi, PersistedState, PromptCacheMode, Protocol, ProxyRecord, ProxyScheme, ServiceMode, Snapshot,
+    StreamDefaultMode, TokenScope, UnpricedModels, DIRECT,
 };
 pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

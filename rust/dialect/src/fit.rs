@@ -255,7 +255,7 @@ fn switch_off(body: &[u8], edits: &mut Edits) {
 }
 
 /// Returns the span of the member with this value, including its name. The name must have no escapes.
-fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
+pub(crate) fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
     let before = body.get(..value.start)?;
     let colon = memchr::memrchr(b':', before)?;
     let close = memchr::memrchr(b'"', before.get(..colon)?)?;
@@ -264,7 +264,7 @@ fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
 }
 
 /// Extends a member's span by one adjacent comma.
-fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
+pub(crate) fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let after = body.get(member.end..).unwrap_or_default();
     let next = after.iter().position(|byte| !is_blank(byte)).unwrap_or(0);

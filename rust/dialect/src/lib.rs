@@ -28,6 +28,8 @@
 //! - `arguments`: arguments of tool calls in an answer; `media`: its images and audio
 //! - `answer_context`: parts of an answer that depend on its request
 //!
+//! For the clouds that carry a dialect in a protocol of their own: [`protocol`] and `converse`.
+//!
 //! For answers of any kind:
 //!
 //! - [`replay`]: answers served from the cache; `answer_text`: the text of a stream
@@ -60,6 +62,7 @@ mod call_samples;
 mod caller_tools;
 #[cfg(test)]
 mod carried_tests;
+mod converse;
 #[cfg(test)]
 mod conversion_tests;
 mod count;
@@ -95,6 +98,8 @@ mod place;
 mod portable_id;
 mod prompt_cache;
 mod prompt_cache_edits;
+// Called by module path: `protocol::request_for`, `protocol::answer`.
+pub mod protocol;
 mod provider_members;
 mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.

@@ -82,7 +82,13 @@ const NAMES: &[(RejectionReason, &[&str])] = &[
     ),
     (
         Access,
-        &["permission_error", "permission_denied", "accessdeniedexception", "unsupported_country_region_territory"],
+        &[
+            "permission_error",
+            "permission_denied",
+            "accessdeniedexception",
+            "servicequotaexceededexception",
+            "unsupported_country_region_territory",
+        ],
     ),
     (
         Parameter,
@@ -156,6 +162,7 @@ const SENTENCES: &[(RejectionReason, &[&str])] = &[
         Model,
         &[
             "model identifier is invalid",
+            "on-demand throughput isn",
             "model not found",
             "unknown model",
             "no such model",
@@ -278,6 +285,10 @@ mod tests {
         for (expected, body) in [
             (Model, r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}"#),
             (Model, r#"{"message":"The provided model identifier is invalid."}"#),
+            (
+                Model,
+                r#"{"message":"Invocation of model ID anthropic.claude-opus-5 with on-demand throughput isn\u2019t supported. Retry your request with the ID or ARN of an inference profile that contains this model."}"#,
+            ),
             (
                 Model,
                 r#"{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}"#,

@@ -140,6 +140,23 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         let pieces = request::rewrite_with(body, read, &model, edits, asks_usage);
         return Ok(SentRequest { pieces, left_out: left_out.into_names(), ..SentRequest::default() });
     }
+    written(pair, body, read, to, |neutral, to, size, left| match pair.provider {
+        Dialect::Openai => openai::request_out::write(neutral, to, size, left),
+        Dialect::OpenaiResponses => responses::request_out::write(neutral, to, size, left),
+        Dialect::Anthropic => anthropic::request_out::write(neutral, to, size, left),
+        Dialect::Gemini => gemini::request_out::write(neutral, to, size, left),
+    })
+}
+
+/// Reads a request into the common model, adapts it to its destination, and writes it with `write`, which gets the
+/// length of the caller's body.
+pub(crate) fn written(
+    pair: Pair,
+    body: &Bytes,
+    read: &ChatRequest,
+    to: Destination<'_>,
+    write: impl FnOnce(&Request<'_>, Destination<'_>, usize, &mut LeftOut) -> Result<Vec<u8>, Error>,
+) -> Result<SentRequest, Error> {
     let cap = to.fit.cap.map(|cap| cap.to_string());
     let key = to.fit.cache.key_for(pair.provider, to.facts, body.len());
     let mut neutral = read_request(pair.caller, body, read.stream)?;
@@ -156,13 +173,7 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
     prompt_cache::add(&mut neutral, pair.provider, to, body.len(), key.as_deref());
     let tool_names =
         name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
-    let (size, left) = (body.len(), &mut left_out);
-    let written = match pair.provider {
-        Dialect::Openai => openai::request_out::write(&neutral, to, size, left),
-        Dialect::OpenaiResponses => responses::request_out::write(&neutral, to, size, left),
-        Dialect::Anthropic => anthropic::request_out::write(&neutral, to, size, left),
-        Dialect::Gemini => gemini::request_out::write(&neutral, to, size, left),
-    }?;
+    let written = write(&neutral, to, body.len(), &mut left_out)?;
     Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
 }
 

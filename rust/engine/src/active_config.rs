@@ -6,6 +6,7 @@ use crate::models::openai::Lists;
 use crate::route::accounts::Accounts;
 use crate::route::combos::{Combos, Reach};
 use crate::route::outbound::Outbound;
+use crate::upstream::auth::Unusable;
 use crate::upstream::health::Provider;
 use crate::upstream::target::{ConnectionMeasures, Target};
 use fairlead_core::{AccountLimits, Connection, Sealer, Snapshot};
@@ -61,15 +62,19 @@ impl Live {
                 }
                 let learns = connection.limits.learns && snapshot.resilience.quota.learn_limits;
                 hot.limiter.set(&AccountLimits { learns, ..connection.limits });
-                match Target::build(Arc::clone(connection), sealer, hot, version) {
-                    Ok(mut target) => {
-                        target.provider = Arc::clone(providers.entry(&connection.provider).or_default());
-                        target.resilience = Arc::clone(&snapshot.resilience);
-                        if let Some(proxy) = connection.proxy.as_deref().and_then(|id| outbound.named(id)) {
-                            target.set_proxy(&proxy);
-                        }
-                        Some(Arc::new(target))
+                let provider = Arc::clone(providers.entry(&connection.provider).or_default());
+                let proxy = connection.proxy.as_deref().and_then(|id| outbound.named(id));
+                let build = |connection: Arc<Connection>| {
+                    let mut target = Target::build(connection, sealer, Arc::clone(&hot), version)?;
+                    target.provider = Arc::clone(&provider);
+                    target.resilience = Arc::clone(&snapshot.resilience);
+                    if let Some(proxy) = &proxy {
+                        target.set_proxy(proxy);
                     }
+                    Ok(target)
+                };
+                match whole(connection, build) {
+                    Ok(target) => Some(Arc::new(target)),
                     Err(reason) => {
                         tracing::error!(connection_id = %connection.id, %reason, "connection left out");
                         None
@@ -86,6 +91,17 @@ impl Live {
         let plans = Plans::build(&snapshot.context.compression);
         Self { snapshot, targets, lists, combos, plans, accounts, outbound, places }
     }
+}
+
+/// Builds a connection's target with one for each of its other APIs.
+fn whole(
+    connection: &Arc<Connection>,
+    build: impl Fn(Arc<Connection>) -> Result<Target, Unusable>,
+) -> Result<Target, Unusable> {
+    let mut target = build(Arc::clone(connection))?;
+    let apis = connection.apis.iter().map(|api| build(Arc::new(connection.by_api(api))).map(Arc::new));
+    target.apis = apis.collect::<Result<_, _>>()?;
+    Ok(target)
 }
 
 /// Applies the operator's resets since the previous snapshot. A worker without a previous snapshot has nothing to

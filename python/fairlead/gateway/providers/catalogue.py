@@ -18,6 +18,8 @@ patterns with `*`: a model beside them keeps its price and is in no list. Withou
 gateway has a route for in the dialect. `path` is where the provider has a type's call, from the host's root, where
 that is not the dialect's path below the base URL.
 `facts` says what the provider's models accept (`facts.py`).
+`apis` lists the APIs by which some of the models are called instead (`apis.py`), and `derived` parts of addresses
+that depend on a variable. `region_prefixes` says in which regions models with a prefix are served, by patterns.
 `check_path` names a path that only a valid key may read, where the list of models is public.
 `oauth` says how people sign in there instead of giving a key. `usage` says where the provider tells what
 is used and left of a credential: addresses, and in their answers the places of the figures (JSON Pointer,
@@ -35,6 +37,7 @@ from typing import Annotated, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairlead.gateway.providers.apis import ApiSection, DerivedPart, Dialect, Variable
 from fairlead.gateway.providers.facts import FactSection
 from fairlead.gateway.providers.price import ServiceTier
 
@@ -51,7 +54,6 @@ PATHS: dict[str, str] = {
     "ocr": "/ocr",
 }
 
-Dialect = Literal["openai", "openai-responses", "anthropic", "gemini"]
 Auth = Literal[
     "bearer",
     "x-api-key",
@@ -88,8 +90,6 @@ Capability = Literal[
     "vision",
     "web_search",
 ]
-# The variables that an address may have: fields of `ProviderSpecific`.
-Variable = Literal["region", "project", "resource", "workspace", "account"]
 Tokens = Annotated[int, Field(strict=True, ge=1)]
 UsdMicros = Annotated[int, Field(strict=True, ge=0)]
 
@@ -258,11 +258,17 @@ class CatalogueProvider(_Entry):
     # Amazon's name of the service, which is part of a signature's scope.
     aws_service: str | None = None
     serves: dict[Mode, Served] | None = None
+    apis: tuple[ApiSection, ...] = ()
+    derived: dict[str, DerivedPart] = Field(default_factory=dict)
+    region_prefixes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     facts: FactSection | None = None
     models: tuple[CatalogueModel, ...]
 
     def is_served(self, model_id: str, mode: str) -> bool:
         """Whether the provider's address serves a model of this type by a route of the gateway."""
+        api = self.api_of(model_id)
+        if api is not None:
+            return api.serves(model_id, mode)
         routed = _BY_DIALECT.get(self.dialect)
         if routed is not None and mode not in routed:
             return False
@@ -270,6 +276,17 @@ class CatalogueProvider(_Entry):
             return True
         served = self.serves.get(cast("Mode", mode))
         return served is not None and served.has(model_id)
+
+    def is_in_region(self, model_id: str, region: str | None) -> bool:
+        """Whether a model is served in a region. Names with a prefix belong to a part of the world."""
+        prefix = next((each for each in self.region_prefixes if model_id.startswith(each)), None)
+        if prefix is None or region is None:
+            return True
+        return any(fnmatchcase(region, pattern) for pattern in self.region_prefixes[prefix])
+
+    def api_of(self, model_id: str) -> ApiSection | None:
+        """The API by which a model is called; None: the provider's own dialect and address."""
+        return next((api for api in self.apis if api.has(model_id)), None)
 
 
 class Catalogue(Mapping[str, CatalogueProvider]):

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node, all_nodes, find_node, find_node_by_name
 from fairlead.gateway.nodes.timeouts import effective_timeouts
 from fairlead.gateway.outbound.table import Proxy, proxy_for
+from fairlead.gateway.providers.apis import Api, ApiSection
 from fairlead.gateway.providers.catalogue import PATHS, CatalogueProvider, catalogue
 from fairlead.net.secret_origin import origin_of
 from fairlead.store.file import Connection as Database
@@ -52,13 +54,16 @@ class Endpoint:
     aws: dict[str, str] | None = None
     # Paths on the host of calls that the provider has elsewhere, by the dialect's own.
     paths: dict[str, str] = field(default_factory=dict)
+    # The APIs by which some models are called instead.
+    apis: tuple[Api, ...] = ()
     # The route of control's own calls; the relay gets it from the snapshot.
     proxy: Proxy | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Every address that the connection's credential is sent to."""
-        urls = (self.base_url, self.models_url, self.check_url)
+        apis = (api.base_url for api in self.apis)
+        urls = (self.base_url, self.models_url, self.check_url, *apis)
         return tuple(url for url in urls if url is not None)
 
 
@@ -131,7 +136,11 @@ def is_at_node(node: Node, specific: dict[str, Any]) -> bool:
 
 def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, Any]) -> Endpoint:
     own_url = specific.get("base_url")
-    base_url = own_url or filled(provider, provider.base_url, specific)
+    if own_url is not None and is_host_alone(provider, own_url):
+        # Another host of the same cloud, such as a private endpoint, has the cloud's paths.
+        base_url = own_url + urlsplit(filled(provider, provider.base_url, specific)).path
+    else:
+        base_url = own_url or filled(provider, provider.base_url, specific)
     models_url: str | None = f"{base_url}/models"
     check_url = None
     if own_url is None:
@@ -141,6 +150,9 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
         elif not provider.lists_models:
             models_url = None
         check_url = provider.check_path and base_url + provider.check_path
+    elif is_host_alone(provider, own_url):
+        # The clouds list their models on other hosts than those that serve them.
+        models_url = None
     aws = None
     if auth_type == "aws":
         region = specific.get("region") or provider.variables["region"]
@@ -156,7 +168,35 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
         timeouts=effective_timeouts(specific.get("timeouts") or {}),
         aws=aws,
         paths=_paths(provider) if own_url is None else {},
+        apis=_apis(provider, aws, specific),
     )
+
+
+def _apis(
+    provider: CatalogueProvider, aws: dict[str, str] | None, specific: dict[str, Any]
+) -> tuple[Api, ...]:
+    own_url = specific.get("base_url")
+    if own_url is not None and not is_host_alone(provider, own_url):
+        return ()
+
+    def made(at: int, section: ApiSection) -> Api:
+        base_url = filled(provider, section.base_url, specific)
+        if own_url is not None:
+            base_url = own_url + urlsplit(base_url).path
+        service = section.aws_service
+        scope = {**aws, "service": service} if aws is not None and service is not None else None
+        facts = "" if section.facts is None else f"{provider.id}#{at}"
+        return Api(section, base_url, facts, scope)
+
+    return tuple(made(at, section) for at, section in enumerate(provider.apis))
+
+
+def is_host_alone(provider: Provider, own_url: str) -> bool:
+    """Whether an address of the operator's own replaces the host alone: it has no path, and the provider has several
+    APIs, each with paths of its own. An address with a path is another service, in the provider's dialect.
+    """
+    has_apis = isinstance(provider, CatalogueProvider) and bool(provider.apis)
+    return has_apis and not urlsplit(own_url).path
 
 
 def _paths(provider: CatalogueProvider) -> dict[str, str]:
@@ -168,9 +208,13 @@ def serves_type(provider: Provider, specific: dict[str, Any], model_id: str, mod
     """Whether a connection's address serves the model: as the catalogue says of the provider's own address.
     A node, and an address of the operator's own, may serve anything.
     """
-    if not isinstance(provider, CatalogueProvider) or specific.get("base_url") is not None:
+    own_url = specific.get("base_url")
+    if not isinstance(provider, CatalogueProvider):
         return True
-    return provider.is_served(model_id, mode)
+    if own_url is not None and not is_host_alone(provider, own_url):
+        return True
+    region = specific.get("region") or provider.variables.get("region")
+    return provider.is_in_region(model_id, region) and provider.is_served(model_id, mode)
 
 
 def _auth(provider: CatalogueProvider, auth_type: str) -> str:
@@ -201,4 +245,6 @@ def filled(provider: CatalogueProvider, template: str, specific: dict[str, Any])
                 param=f"providerSpecificData.{name}",
             )
         parts[name] = value
+    for name, derived in provider.derived.items():
+        parts[name] = derived.fill(parts)
     return template.format_map(parts)

@@ -119,6 +119,7 @@ def known_models(provider: Provider, connection: Connection) -> list[dict[str, A
         # A provider's own list often leaves the sizes out.
         sizes = {entry["id"]: entry for entry in catalogue_models(provider)}
         models = [_better_known(sizes.get(model["id"], {}), model) for model in models]
+        models += _in_regions(provider, sizes, {model["id"] for model in models})
     models = [typed(provider, model) for model in models]
     models = [
         model
@@ -133,6 +134,24 @@ def known_models(provider: Provider, connection: Connection) -> list[dict[str, A
         typed(provider, {"id": name}) for name in dict.fromkeys(extra) if name and name not in names
     ]
     return [*models, *named]
+
+
+def _in_regions(
+    provider: CatalogueProvider, shipped: dict[str, dict[str, Any]], listed: set[str]
+) -> list[dict[str, Any]]:
+    """The catalogue's models with a prefix of a region that a provider's own list has without it: Bedrock lists models
+    there, and many of them are called only by the names of their inference profiles.
+    """
+    prefixes = (*provider.region_prefixes, "global.")
+    return [
+        model
+        for name, model in shipped.items()
+        if name not in listed and any(_without(name, prefix) in listed for prefix in prefixes)
+    ]
+
+
+def _without(name: str, prefix: str) -> str | None:
+    return name.removeprefix(prefix) if name.startswith(prefix) else None
 
 
 def typed(provider: Provider, model: dict[str, Any]) -> dict[str, Any]:

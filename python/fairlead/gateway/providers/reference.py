@@ -17,7 +17,8 @@ HEAD = """\
 Written from the catalogue by `make reference`: one file each in `python/fairlead/data/catalogue/`.
 Adding a provider is adding a file. Prices and sizes are as of the date; what a connection's test
 finds, and what an operator says, go before them. Parts in braces are fields of
-`providerSpecificData`.
+`providerSpecificData`; `{host}` depends on the region. "and 2 more" means APIs that [serve some of the
+models](../how-to/add-a-provider.md#one-connection-for-all-models-of-a-cloud).
 
 | id | name | dialect | credential | address | models | tells usage | as of |
 | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -48,12 +49,16 @@ def _row(provider: CatalogueProvider) -> str:
         provider.name,
         provider.dialect,
         _CREDENTIALS[provider.auth],
-        f"`{provider.base_url}`{f' ({usual})' if usual else ''}",
+        f"`{provider.base_url}`{f' ({usual})' if usual else ''}{_apis(provider)}",
         models or "as it lists them",
         _usage(provider),
         provider.as_of,
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _apis(provider: CatalogueProvider) -> str:
+    return f" and {len(provider.apis)} more" if provider.apis else ""
 
 
 def _usage(provider: CatalogueProvider) -> str:

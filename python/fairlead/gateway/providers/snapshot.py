@@ -12,7 +12,7 @@ import structlog
 from fairlead.gateway.models.table import ProviderModel, models_of
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import Price, read_overrides
-from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
+from fairlead.gateway.providers.catalogue import CatalogueModel, CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
 from fairlead.gateway.providers.facts import FactSection
 from fairlead.gateway.providers.facts import in_snapshot as facts_in_snapshot
@@ -68,8 +68,7 @@ def compile_connections(con: Database) -> dict[str, Any]:
         "models": [models[name] for name in sorted(models)],
         "prices": [{"model": name, **prices[name]} for name in sorted(prices)],
         "facts": {
-            name: facts_in_snapshot(_facts(name), _facts)
-            for name in sorted({each["facts"] for each in connections} - {""})
+            name: facts_in_snapshot(_facts(name), _facts) for name in sorted(_facts_of(connections))
         },
     }
 
@@ -86,8 +85,17 @@ def _facts_name(provider: Provider) -> str:
     return _MAKERS.get(provider.type, "")
 
 
+def _facts_of(connections: list[dict[str, Any]]) -> set[str]:
+    """The ids of all facts that the connections and their APIs name."""
+    own = {each["facts"] for each in connections}
+    apis = {api["facts"] for each in connections for api in each["apis"]}
+    return (own | apis) - {""}
+
+
 def _facts(name: str) -> FactSection:
-    section = catalogue()[name].facts
+    """The facts with this id: of a provider, or of one of its APIs (`<provider>#<position>`)."""
+    provider, _, api = name.partition("#")
+    section = catalogue()[provider].apis[int(api)].facts if api else catalogue()[provider].facts
     if section is None:
         raise ValueError(f"the catalogue has no facts of `{name}`")
     return section
@@ -155,6 +163,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "auth": endpoint.auth,
         "aws": endpoint.aws,
         "paths": endpoint.paths,
+        "apis": [api.in_snapshot() for api in endpoint.apis],
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "weight": connection.weight,
@@ -223,6 +232,16 @@ def known_prices(
         for entry in provider.models:
             if entry.price is not None:
                 yield entry.id, entry.price.model_dump()
+                yield from _shorter(provider, entry)
     for model in connection.models or ():
         if model.get("price"):
             yield model["id"], model["price"]
+
+
+def _shorter(
+    provider: CatalogueProvider, entry: CatalogueModel
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The price of a model under its name without the prefix that its API leaves out."""
+    api = provider.api_of(entry.id)
+    if api is not None and api.strip and entry.id.startswith(api.strip) and entry.price is not None:
+        yield entry.id.removeprefix(api.strip), entry.price.model_dump()

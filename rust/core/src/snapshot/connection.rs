@@ -1,5 +1,6 @@
 //! Connections with their proxies and timeouts, and the models that they serve.
 
+use super::api::{ModelApi, Protocol};
 use super::key::Inexpressible;
 use crate::clock::rfc3339;
 use crate::dialect::Dialect;
@@ -108,7 +109,16 @@ pub struct Connection {
     pub provider: String,
     pub prefixes: Vec<String>,
     pub dialect: Dialect,
+    /// How requests in the dialect are sent.
+    #[serde(default)]
+    pub protocol: Protocol,
     pub base_url: String,
+    /// A prefix of model names that URLs do not contain.
+    #[serde(default)]
+    pub strip: Option<String>,
+    /// APIs that serve some models in another dialect or at another address. The first that serves a model applies.
+    #[serde(default)]
+    pub apis: Vec<ModelApi>,
     #[serde(default)]
     pub chat_path: Option<String>,
     pub auth: Auth,

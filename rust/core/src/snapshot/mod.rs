@@ -1,15 +1,17 @@
 //! The snapshot: the whole routing configuration as one immutable document. The control plane compiles it, and the
 //! relay replaces it atomically. `docs/explanation/contracts.md` documents the JSON format.
 //!
-//! Reading order: [`key`] (callers), [`connection`] (upstream connections), [`settings`] (global settings),
+//! Reading order: [`key`] (callers), [`connection`] (upstream connections) with [`api`], [`settings`] (global settings),
 //! [`document`] with [`prices`] (the JSON document), then [`Snapshot`], which requests query.
 
+mod api;
 mod connection;
 mod document;
 mod key;
 mod prices;
 mod settings;
 
+pub use api::{ModelApi, Protocol};
 pub use connection::{Auth, Connection, Model, PersistedState, PromptCacheMode, ProxyRecord, ProxyScheme, DIRECT};
 pub use key::{
     CacheDefaultMode, CatalogScope, Inexpressible, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope,
@@ -84,7 +86,11 @@ impl Snapshot {
         let facts: HashMap<String, Arc<FactTable>> =
             std::mem::take(&mut document.facts).into_iter().map(|(name, table)| (name, Arc::new(table))).collect();
         for connection in &mut document.connections {
-            connection.facts = facts.get(&connection.facts_name).cloned().unwrap_or_default();
+            let table = |name: &str| facts.get(name).cloned().unwrap_or_default();
+            connection.facts = table(&connection.facts_name);
+            for api in &mut connection.apis {
+                api.facts = table(&api.facts_name);
+            }
         }
         let mut connections: Vec<Arc<Connection>> = document.connections.into_iter().map(Arc::new).collect();
         connections.sort_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));

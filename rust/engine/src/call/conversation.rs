@@ -209,7 +209,7 @@ impl Conversation {
         };
         tokio::select! {
             biased;
-            answer = plain::read(target, response, &self.translation, settlement) => answer,
+            answer = plain::read(target, response, (&self.translation, model), settlement) => answer,
             () = shared.drain.expired() => Err(shared.drain.error().into()),
         }
     }

@@ -27,12 +27,13 @@ use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
-use fairlead_core::{Dialect, Error, ErrorKind, Retry};
+use fairlead_core::{Dialect, Error, ErrorKind, Protocol, Retry};
 use fairlead_dialect::openai::reasoning::Listener;
 use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
+use fairlead_dialect::protocol::EventReader;
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::{stream_of_whole, Pieces};
-use http::{header, Response};
+use http::{header, HeaderValue, Response};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ pub async fn run(call: &mut Call, at: usize, translation: &Translation) -> Resul
     let target = Arc::clone(&call.choice.targets[at]);
     let response = ask(call, &target, at, translation).await?;
     let (body, first) = begin(response, &target).await?;
-    relay(call, target, translation, body, first).await
+    relay(call, at, translation, body, first).await
 }
 
 /// Relays a stream whose first bytes have already arrived.
@@ -63,20 +64,22 @@ pub async fn resume(
     started: StartedStream,
 ) -> Result<FinishedStream, AttemptFailure> {
     let StartedStream { body, first, mut slot, .. } = started;
-    let target = Arc::clone(&call.choice.targets[at]);
-    let finished = relay(call, target, translation, body, Some(first)).await;
+    let finished = relay(call, at, translation, body, Some(first)).await;
     slot.settle(&call.settlement.usage);
     finished
 }
 
-/// Returns the body of an event stream. Some servers ignore that a stream was requested: their JSON is read to its end,
-/// and returned as events before the empty rest. An error for any other response.
+/// Returns the body of an event stream in the form of the connection's protocol. Some servers ignore that a stream was
+/// requested: their JSON is read to its end, and returned as events before the empty rest. An error for any other
+/// response.
 pub async fn begin(response: Response<Incoming>, target: &Target) -> Result<(Incoming, Option<Bytes>), Error> {
+    let has_frames = matches!(target.connection.protocol, Protocol::BedrockInvoke | Protocol::BedrockConverse);
+    let is_stream = if has_frames { is_amazons_stream } else { is_event_stream };
     let content_type = response.headers().get(header::CONTENT_TYPE);
-    if content_type.is_some_and(is_event_stream) {
+    if content_type.is_some_and(is_stream) {
         return Ok((response.into_body(), None));
     }
-    let is_json = content_type.is_some_and(plain::is_json);
+    let is_json = !has_frames && content_type.is_some_and(plain::is_json);
     let mut body = response.into_body();
     if is_json {
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
@@ -87,6 +90,10 @@ pub async fn begin(response: Response<Incoming>, target: &Target) -> Result<(Inc
     }
     let message = "The provider's answer is neither an event stream nor a complete answer.";
     Err(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Elsewhere, message))
+}
+
+fn is_amazons_stream(value: &HeaderValue) -> bool {
+    value.as_bytes().starts_with(b"application/vnd.amazon.eventstream")
 }
 
 /// Waits for the provider's response head. During a long wait the caller receives comments.
@@ -135,17 +142,20 @@ async fn ask(
 
 async fn relay(
     call: &mut Call,
-    target: Arc<Target>,
+    at: usize,
     translation: &Translation,
     body: Incoming,
     first: Option<Bytes>,
 ) -> Result<FinishedStream, AttemptFailure> {
+    let target = Arc::clone(&call.choice.targets[at]);
+    let reader = translation.event_reader(&target, call.choice.upstream_model(at));
     let admission = &call.settlement.admission;
     let progress = admission.wants_progress.then(|| Progress::new(translation.caller, admission.started));
     let kind = ConversationStream {
         translation,
         target: Arc::clone(&target),
         judge: translation.judge_stream(&target),
+        reader,
         follow: translation.follow(&target),
         listener: reasoning::listen(&target),
         is_done: false,
@@ -159,6 +169,8 @@ async fn relay(
 pub struct ConversationStream<'a> {
     translation: &'a Translation,
     target: Arc<Target>,
+    /// Reads events that are not server-sent events.
+    reader: Option<EventReader>,
     follow: Follow,
     /// Collects reasoning that the connection expects back in later requests.
     listener: Option<Listener>,
@@ -186,6 +198,14 @@ impl StreamKind for ConversationStream<'_> {
     }
 
     fn push(&mut self, settlement: &mut Settlement, chunk: &Bytes) -> StreamPiece {
+        let events;
+        let chunk = match &mut self.reader {
+            None => chunk,
+            Some(reader) => {
+                events = reader.push(chunk);
+                &events
+            }
+        };
         if let Some(listener) = &mut self.listener {
             listener.push(chunk);
         }
@@ -210,7 +230,11 @@ impl StreamKind for ConversationStream<'_> {
         self.judge.as_ref().is_some_and(|judge| judge.holds())
     }
 
-    fn finish(self, settlement: &mut Settlement, end: End) -> Closing {
+    fn finish(mut self, settlement: &mut Settlement, end: End) -> Closing {
+        // Taken, because what it returns is a part of the stream that has been read.
+        let rest = self.reader.take().map(|mut reader| reader.finish());
+        let rest = rest.filter(|rest| !rest.is_empty() && end == End::Clean);
+        let last = rest.map(|rest| self.push(settlement, &rest).pieces);
         let judge = self.judge.as_ref().filter(|_| end == End::Clean);
         let is_too_long = judge.is_some_and(|judge| judge.is_too_long());
         let rejection = judge.and_then(|judge| judge.fault());
@@ -218,7 +242,11 @@ impl StreamKind for ConversationStream<'_> {
             reasoning::keep(settlement, &self.target, self.listener.and_then(Listener::finish));
         }
         let form = error_form(self.translation);
-        let closing = self.follow.finish(end);
+        let mut closing = self.follow.finish(end);
+        if let Some(mut last) = last {
+            last.push(closing.bytes);
+            closing.bytes = last.concat().into();
+        }
         match rejection.filter(|_| is_too_long || closing.error.is_none()) {
             None => closing,
             Some(fault) => Closing {

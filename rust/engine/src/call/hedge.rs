@@ -112,7 +112,7 @@ impl<K: CallKind> Race<'_, K> {
     /// Requests a complete response from one target.
     async fn take_answer(&self, contestant: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
         let began = Instant::now();
-        let read = |response| plain::take(&contestant.target, response, self.translation);
+        let read = |response| plain::take(&contestant.target, response, self.translation, &contestant.upstream_model);
         let ((answer, usage), mut slot) = self.ask(contestant, read).await?;
         slot.settle(&usage);
         Ok(RacedAnswer { answer, usage, began })

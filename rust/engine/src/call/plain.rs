@@ -44,11 +44,11 @@ impl From<Bytes> for Answer {
 pub async fn read(
     target: &Target,
     response: Response<Incoming>,
-    wording: &Translation,
+    (wording, upstream_model): (&Translation, &str),
     settlement: &mut Settlement,
 ) -> Result<Answer, AttemptFailure> {
     settlement.first_byte = Some(Instant::now());
-    let (answer, usage) = take(target, response, wording).await?;
+    let (answer, usage) = take(target, response, wording, upstream_model).await?;
     settlement.usage = usage;
     Ok(answer)
 }
@@ -58,6 +58,7 @@ pub async fn take(
     target: &Target,
     response: Response<Incoming>,
     wording: &Translation,
+    upstream_model: &str,
 ) -> Result<(Answer, Usage), AttemptFailure> {
     let has_type = |is_it: fn(&HeaderValue) -> bool| response.headers().get(header::CONTENT_TYPE).is_some_and(is_it);
     let (is_json, is_stream) = (has_type(is_json), has_type(is_event_stream));
@@ -74,7 +75,7 @@ pub async fn take(
             Error::upstream(ErrorKind::UpstreamReset, Retry::Elsewhere, message)
         })?;
     }
-    let whole = wording.answer(target, &body)?;
+    let whole = wording.answer(target, upstream_model, &body)?;
     let thought = reasoning::thought_of_answer(target, &body);
     Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
 }

@@ -379,7 +379,7 @@ pub(crate) async fn say(
         let (model, body) = (alone.upstream_model.as_str(), Contents::Json(pieces));
         let request = Upstream { uri: &uri, model, betas: None, session: None, body, is_stream: false };
         let sent = attempt::send(&shared.pool, target, request);
-        plain::take(target, sent.await?, &wording).await
+        plain::take(target, sent.await?, &wording, &alone.upstream_model).await
     };
     let limit = target_limit(&alone, 0);
     let (answer, usage) = tokio::select! {

@@ -17,10 +17,12 @@ use bytes::Bytes;
 use fairlead_core::routes::Surface;
 use fairlead_core::strategy::Rules;
 use fairlead_core::{
-    random_name, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, Price, PromptCacheMode, ServiceMode, Snapshot,
+    random_name, Connection, Dialect, Error, ErrorKind, Inexpressible, ModelFacts, Price, PromptCacheMode, Protocol,
+    ServiceMode, Snapshot,
 };
 use fairlead_dialect::openai::reasoning::attach;
 use fairlead_dialect::openai::request::ChatRequest;
+use fairlead_dialect::protocol::{self, EventReader, Sending};
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
@@ -63,12 +65,14 @@ struct Bounds {
     conversation: Option<u64>,
 }
 
-/// What the list of models says about a target's model.
+/// What the list of models says about a target's model, and the caller's betas.
 #[derive(Clone, Copy)]
 struct Listed<'a> {
     /// The maximum output in tokens.
     most: Option<u64>,
     price: Option<&'a Price>,
+    /// The caller's `anthropic-beta` header, for providers that read it in the body.
+    betas: Option<&'a str>,
 }
 
 /// A body with its provider's earlier reasoning.
@@ -83,6 +87,7 @@ struct BodyWithReasoning {
 #[derive(Debug)]
 struct TranslatedBody {
     form: Dialect,
+    protocol: Protocol,
     upstream_model: String,
     fit: Fit,
     facts: Arc<ModelFacts>,
@@ -161,11 +166,13 @@ impl Translation {
         wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
+        let betas = choice.betas.clone();
         for at in 0..choice.targets.len() {
             let model = choice.model(at);
             let listed = Listed {
                 most: snapshot.model(model).and_then(|model| model.max_output_tokens),
                 price: snapshot.price(model),
+                betas: betas.as_ref().and_then(|betas| betas.to_str().ok()),
             };
             match wording.write(body, parsed, &choice.targets[at], choice.upstream_model(at), listed) {
                 Ok(None) => places.push(at),
@@ -229,7 +236,8 @@ impl Translation {
         let lowered = Fit { most: fit.cap.or(listed.most), cache, ..fit };
         let facts = target.connection.facts_of(upstream_model);
         let to = Destination { model: upstream_model, fit: &lowered, facts };
-        let sent = translate::request_for(self.pair(target), body, parsed, to)?;
+        let sending = Sending { protocol: target.connection.protocol, pair: self.pair(target), betas: listed.betas };
+        let sent = protocol::request_for(sending, body, parsed, to)?;
         self.keep(target, upstream_model, sent);
         Ok(())
     }
@@ -239,6 +247,7 @@ impl Translation {
         self.context.tool_names = std::mem::take(&mut self.context.tool_names).joined(&sent.tool_names);
         self.bodies.push(TranslatedBody {
             form: target.connection.dialect,
+            protocol: target.connection.protocol,
             upstream_model: upstream_model.to_owned(),
             fit: self.bounds.at(target, upstream_model),
             facts: Arc::clone(target.connection.facts_of(upstream_model)),
@@ -252,6 +261,7 @@ impl Translation {
         let Call { settlement, choice, .. } = call;
         let admission = &settlement.admission;
         choice.inexpressible = admission.inexpressible();
+        choice.betas.clone_from(&admission.anthropic_beta);
         choice.is_rewritten = admission.route.surface == Surface::Ollama;
         let translation = Self::prepare(admission.dialect, body, request, choice, &live.snapshot)?;
         let path = endpoints::completions_path(admission.route);
@@ -324,9 +334,12 @@ impl Translation {
 
     fn find(&self, target: &Target, upstream_model: &str) -> Option<&TranslatedBody> {
         let fit = self.bounds.at(target, upstream_model);
-        let (form, facts) = (target.connection.dialect, target.connection.facts_of(upstream_model));
+        let Connection { dialect, protocol, .. } = *target.connection;
+        let facts = target.connection.facts_of(upstream_model);
         self.bodies.iter().find(|body| {
-            body.form == form && body.fit == fit && body.upstream_model == upstream_model && body.facts == *facts
+            (body.form, body.protocol, body.fit) == (dialect, protocol, fit)
+                && body.upstream_model == upstream_model
+                && body.facts == *facts
         })
     }
 
@@ -347,10 +360,13 @@ impl Translation {
     }
 
     /// Translates a complete response of this connection for the caller.
-    pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
+    pub fn answer(&self, target: &Target, upstream_model: &str, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
+        let protocol = target.connection.protocol;
+        let body = protocol::answer(protocol, body, upstream_model, &self.context.id)
+            .map_err(|reason| no_answer(target, reason))?;
         let whole =
-            translate::answer(pair, body, &self.answer_context(pair)).map_err(|reason| no_answer(target, reason))?;
+            translate::answer(pair, &body, &self.answer_context(pair)).map_err(|reason| no_answer(target, reason))?;
         self.judge(&whole.body)?;
         Ok(whole)
     }
@@ -401,6 +417,11 @@ impl Translation {
     pub fn follow(&self, target: &Target) -> Follow {
         let pair = self.pair(target);
         Follow::new(pair, self.answer_context(pair))
+    }
+
+    /// Returns the reader of a stream that this connection sends in another form than server-sent events.
+    pub fn event_reader(&self, target: &Target, upstream_model: &str) -> Option<EventReader> {
+        EventReader::of(target.connection.protocol, upstream_model, &self.context.id)
     }
 }
 

@@ -106,9 +106,10 @@ impl Lists {
         }
         let named = |id: &str| aliases.get(id).map_or(&[][..], Vec::as_slice);
         let dialect_of = |model: &Model| {
-            let prefix = model.id.split('/').next().unwrap_or_default();
+            let (prefix, upstream_model) = model.id.split_once('/').unwrap_or((&model.id, ""));
             let mut connections = snapshot.candidates(prefix).iter().filter_map(|&at| snapshot.connections.get(at));
-            connections.find(|connection| connection.provider == model.provider).map(|connection| connection.dialect)
+            let connection = connections.find(|connection| connection.provider == model.provider);
+            connection.map(|connection| connection.dialect_of(upstream_model))
         };
         let made = |name: &str, owned_by: &str, context_length, kind| {
             let (id, owned_by) = (name.to_owned(), owned_by.to_owned());

@@ -7,6 +7,7 @@ use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
 use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy, ToolFilter};
 use fairlead_core::{Api, Inexpressible, Served};
+use http::HeaderValue;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Choice {
     pub output_cap: Option<u64>,
     /// How members that a provider does not accept are handled, if the caller or its key chooses.
     pub inexpressible: Option<Inexpressible>,
+    /// The caller's `anthropic-beta` header, for providers that read it in the body.
+    pub betas: Option<HeaderValue>,
     /// The gateway wrote the request body because the caller uses the Ollama dialect.
     pub is_rewritten: bool,
     /// The conversation was changed in a way that differs from turn to turn.
@@ -157,6 +160,7 @@ impl Choice {
             combo,
             output_cap: self.output_cap,
             inexpressible: self.inexpressible,
+            betas: self.betas.clone(),
             is_rewritten: self.is_rewritten,
             is_edited: self.is_edited,
             held: self.held,

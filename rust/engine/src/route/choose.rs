@@ -105,6 +105,7 @@ impl<'a> Candidates<'a> {
     }
 
     fn add(&mut self, target: &'a Arc<Target>, key: Option<&Key>, now_ms: u64) {
+        let target = target.calling(self.upstream_model);
         if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
             self.is_barred = true;
             return;

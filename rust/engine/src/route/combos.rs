@@ -174,7 +174,8 @@ impl View<'_> {
     fn leg(&self, pick: Pick) -> Option<(Arc<Target>, ComboTarget)> {
         let candidate = pick.of(self.book)?;
         let To::Connection { index, model } = &candidate.to else { return None };
-        let target = self.reach.targets.get(*index)?.as_ref().filter(|target| target.admit_name(model).is_ok())?;
+        let target = self.reach.targets.get(*index)?.as_ref()?.calling(model);
+        target.admit_name(model).ok()?;
         let leg = ComboTarget {
             model: Arc::clone(&candidate.name),
             upstream_model: Arc::clone(model),

@@ -9,10 +9,10 @@ use crate::upstream::failure::{unreadable, AttemptFailure, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Pool};
-use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, ProviderError, Retry};
+use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, Protocol, ProviderError, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
 use fairlead_dialect::{reason_of, Pieces, RejectionReason};
-use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{header, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use std::time::{Duration, Instant};
 
@@ -148,13 +148,15 @@ async fn send_over(
         request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
     }
     request.headers_mut().extend(proof.iter().cloned());
-    if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
+    // Bedrock has its own framing of streams, and reads beta features in the body.
+    let is_bedrock = matches!(target.connection.protocol, Protocol::BedrockInvoke | Protocol::BedrockConverse);
+    if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic && !is_bedrock) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
     }
     if let Some(session) = session.filter(|_| target.connection.sends_session) {
         request.headers_mut().insert(SESSION, session.clone());
     }
-    if is_stream {
+    if is_stream && !is_bedrock {
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     }
     trace::pass_on(request.headers_mut());
@@ -296,6 +298,8 @@ fn failure_of(code: u16, hint_ms: Option<u64>) -> AttemptFailure {
         401 | 403 => (ErrorKind::UpstreamAuth, format!("The provider refused the connection's credential ({code}).")),
         402 => (ErrorKind::UpstreamAuth, "The provider asks for payment (402).".into()),
         503 | 529 => (ErrorKind::UpstreamOverloaded, format!("The provider is overloaded ({code}).")),
+        // Bedrock: the model failed, not the request.
+        424 => (ErrorKind::UpstreamStatus, "The provider's model failed (424).".into()),
         408 | 504 => (ErrorKind::UpstreamTimeout, format!("The provider timed out ({code}).")),
         500..=599 => (ErrorKind::UpstreamStatus, format!("The provider failed ({code}).")),
         400..=499 => (ErrorKind::InvalidRequest, format!("The provider rejected the request ({code}).")),
@@ -334,6 +338,7 @@ async fn read_error(response: Response<Incoming>, deadline: Duration) -> Upstrea
     if is_coded(&response) {
         return UpstreamError::default();
     }
+    let amazons = amazons_name(response.headers());
     let is_text =
         response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
     let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
@@ -341,7 +346,15 @@ async fn read_error(response: Response<Incoming>, deadline: Duration) -> Upstrea
     let body = collected.to_bytes();
     // Proxies in front of a provider report errors as plain text.
     let text = || is_text.then(|| UpstreamError::of_text(&String::from_utf8_lossy(&body)));
-    error_fields(&body).or_else(text).unwrap_or_default()
+    let error = error_fields(&body).or_else(text).unwrap_or_default();
+    UpstreamError { kind: error.kind.or(amazons), ..error }
+}
+
+/// Returns the name of an error that Amazon sends in a header: `ValidationException:http://internal.amazon.com/...`.
+fn amazons_name(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("x-amzn-errortype")?.to_str().ok()?;
+    let name = text.split(':').next()?.rsplit('#').next()?;
+    Some(name.chars().take(MAX_NAME_BYTES).collect())
 }
 
 fn upstream(kind: ErrorKind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -1,6 +1,7 @@
 //! Calls to providers. [`attempt`] sends one request to one target.
 //!
-//! - [`target`]: a connection prepared for requests, with its credentials in [`auth`]
+//! - [`target`]: a connection prepared for requests, with its credentials in [`auth`] and clouds' paths in
+//!   [`cloud_path`]
 //! - [`health`] and [`load`]: the state of a connection, used through [`target_health`]
 //! - [`half_open`]: the permit to start an attempt
 //! - [`limiter`] and [`target_cap`]: limits of connections and of combos; [`slot`]: one open request under them
@@ -10,6 +11,7 @@
 
 pub mod attempt;
 pub mod auth;
+pub mod cloud_path;
 pub mod connector;
 pub mod failure;
 pub mod half_open;

@@ -3,13 +3,14 @@
 
 use crate::clock;
 use crate::upstream::auth::{AccessToken, Proof, Unusable};
+use crate::upstream::cloud_path;
 use crate::upstream::connector::Origin;
 use crate::upstream::health::{is_own_machine, Condition, Provider};
 use crate::upstream::proxy::Proxy;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::{
-    aws, model_name, Auth, Connection, Dialect, Error, ErrorKind, Resilience, Sealer, Secret, ServiceAccount,
+    aws, model_name, Auth, Connection, Dialect, Error, ErrorKind, Protocol, Resilience, Sealer, Secret, ServiceAccount,
 };
 use fairlead_dialect::embeddings;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -42,6 +43,8 @@ pub struct Target {
     pub provider: Arc<Provider>,
     pub resilience: Arc<Resilience>,
     pub is_own_machine: bool,
+    /// The connection's other APIs, in the order of [`Connection::apis`].
+    pub apis: Box<[Arc<Target>]>,
     /// Variants of this target that use the proxies of keys and combos, created at first use.
     detours: ProxiedTargets,
     /// The variant of this target that uses OpenAI's responses API, created at first use.
@@ -124,6 +127,8 @@ impl Target {
         let is_own_machine = matches!(&origin, Origin::Tcp { host, .. } if is_own_machine(host));
         let chat_uri = chat_uri(&connection, &base)?;
         let count_path = match connection.dialect {
+            // The clouds count in forms of their own, so the gateway estimates.
+            _ if connection.protocol != Protocol::Own => None,
             Dialect::Anthropic => Some("/count_tokens"),
             Dialect::OpenaiResponses => Some("/input_tokens"),
             Dialect::Openai | Dialect::Gemini => None,
@@ -148,9 +153,19 @@ impl Target {
             provider: Arc::default(),
             resilience: Arc::default(),
             is_own_machine,
+            apis: Box::default(),
             detours: ProxiedTargets::default(),
             responses: OnceLock::new(),
         })
+    }
+
+    /// Returns this connection as it calls a model, by the model's name at the provider: through the API that serves
+    /// the model, if the provider has several.
+    pub fn calling<'t>(self: &'t Arc<Self>, upstream_model: &str) -> &'t Arc<Self> {
+        if self.apis.is_empty() {
+            return self;
+        }
+        self.connection.api_of(upstream_model).and_then(|at| self.apis.get(at)).unwrap_or(self)
     }
 
     /// Returns this target with the given proxy, or without one. Returns itself if that is its route already.
@@ -181,6 +196,7 @@ impl Target {
             provider: Arc::clone(&self.provider),
             resilience: Arc::clone(&self.resilience),
             is_own_machine: self.is_own_machine,
+            apis: self.apis.iter().map(|api| Arc::new(api.routed(proxy))).collect(),
             detours: ProxiedTargets::default(),
             responses: OnceLock::new(),
         }
@@ -228,6 +244,8 @@ fn origin_of(base: &Uri) -> Result<Origin, Unusable> {
 /// Returns the path and query of the chat endpoint. For Gemini's dialect it is the part before the model.
 fn chat_uri(connection: &Connection, base: &Uri) -> Result<Uri, Unusable> {
     let usual_path = match connection.dialect {
+        // The path contains the model.
+        _ if connection.protocol != Protocol::Own => "",
         Dialect::Openai => "/chat/completions",
         Dialect::OpenaiResponses => "/responses",
         Dialect::Anthropic => "/messages",
@@ -254,7 +272,7 @@ fn headers(
     // The usage is read from the response, so it must not be content-coded. A coded response is rejected.
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(header::USER_AGENT, value(&format!("fairlead/{version}"))?);
-    if connection.dialect == Dialect::Anthropic {
+    if connection.dialect == Dialect::Anthropic && connection.protocol == Protocol::Own {
         headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static("2023-06-01"));
     }
     for (name, text) in &credentials.headers {
@@ -276,13 +294,17 @@ impl Target {
     /// Checks whether the provider's URLs can contain the model's name. The error names the rule that it violates.
     pub fn admit_name(&self, model: &str) -> Result<(), Error> {
         match self.connection.dialect {
-            Dialect::Gemini => model_name::check_address(model).map_err(|fault| self.nameless(fault)),
+            Dialect::Gemini => model_name::check_address(self.stripped(model)).map_err(|fault| self.nameless(fault)),
             _ => Ok(()),
         }
     }
 
     /// Returns the URI for a call to a model, given the provider's name for the model.
     pub fn uri(&self, model: &str, is_stream: bool) -> Result<Uri, Error> {
+        if let Some(path) = cloud_path::of(self.connection.protocol, self.stripped(model), is_stream) {
+            let address = format!("{}{path}", self.chat_uri.path().trim_end_matches('/'));
+            return address.parse().map_err(|_| Error::gateway(ErrorKind::Internal, "The model has no address."));
+        }
         match (self.connection.dialect, is_stream) {
             (Dialect::Gemini, true) => self.model_uri(model, ":streamGenerateContent?alt=sse"),
             (Dialect::Gemini, false) => self.model_uri(model, ":generateContent"),
@@ -313,10 +335,15 @@ impl Target {
     }
 
     fn model_uri(&self, model: &str, action: &str) -> Result<Uri, Error> {
-        let path = model_name::address(model).map_err(|fault| self.nameless(fault))?;
+        let path = model_name::address(self.stripped(model)).map_err(|fault| self.nameless(fault))?;
         let address = format!("{}/{path}{action}", self.chat_uri.path().trim_end_matches('/'));
         // The path was encoded above, so parsing does not fail.
         address.parse().map_err(|_| Error::gateway(ErrorKind::Internal, "The model has no address."))
+    }
+
+    /// Returns the model's name without the prefix that URLs do not contain.
+    fn stripped<'m>(&self, model: &'m str) -> &'m str {
+        self.connection.strip.as_deref().and_then(|prefix| model.strip_prefix(prefix)).unwrap_or(model)
     }
 
     /// Returns the path of another endpoint of the same provider, for example `/embeddings`.

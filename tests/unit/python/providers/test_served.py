@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from fairlead import _core
 from fairlead.gateway.providers.catalogue import PATHS, catalogue
 from fairlead.gateway.providers.endpoint import endpoint_of, serves_type
-from fairlead.gateway.providers.models import catalogue_models, typed
+from fairlead.gateway.providers.models import catalogue_models, known_models, typed
+from fairlead.gateway.providers.table import Connection
 
 # The route of each type, by the dialect of the provider; None: by whichever dialect.
 ROUTES = {
@@ -30,6 +32,7 @@ SPOKEN = {
     "anthropic": {"chat"},
     "gemini": {"chat", "embedding", "video"},
     "openai": set(ROUTES),
+    "openai-responses": {"chat", "embedding"},
 }
 VALUES = {
     "resource": "r",
@@ -54,7 +57,9 @@ def test_every_listed_model_has_a_route(provider_id: str) -> None:
     paths = {route["path"] for route in _core.routes() if route["method"] in ("POST", "GET")}
     for name, mode in served(provider_id).items():
         assert ROUTES[mode] in paths
-        assert mode in SPOKEN[provider.dialect], f"{provider_id}/{name} is {mode}"
+        api = provider.api_of(name)
+        dialect = provider.dialect if api is None else api.dialect
+        assert mode in SPOKEN[dialect], f"{provider_id}/{name} is {mode}"
 
 
 @pytest.mark.parametrize(
@@ -62,12 +67,21 @@ def test_every_listed_model_has_a_route(provider_id: str) -> None:
     [
         (
             "bedrock",
-            {"openai.gpt-oss-120b-1:0", "qwen.qwen3-32b-v1:0", "deepseek.v3-v1:0"},
             {
-                "anthropic.claude-opus-4-7",
+                "openai.gpt-oss-120b-1:0",
+                "qwen.qwen3-32b-v1:0",
+                "deepseek.v3-v1:0",
+                "us.anthropic.claude-opus-4-7",
                 "amazon.nova-pro-v1:0",
                 "meta.llama3-3-70b-instruct-v1:0",
+            },
+            {
+                "anthropic.claude-opus-4-7",
+                "us-gov-east-1/anthropic.claude-opus-5",
+                "us.twelvelabs.pegasus-1-2-v1:0",
                 "cohere.embed-v4:0",
+                "cohere.rerank-v3-5:0",
+                "stability.sd3-5-large-v1:0",
             },
         ),
         (
@@ -76,10 +90,12 @@ def test_every_listed_model_has_a_route(provider_id: str) -> None:
                 "google/gemini-2.5-flash",
                 "google/gemini-2.5-pro",
                 "meta/llama-3.3-70b-instruct-maas",
+                "claude-sonnet-4-5",
             },
             {
-                "gemini-2.5-flash",
-                "claude-sonnet-4-5",
+                "google/deep-research-pro-preview-12-2025",
+                "gemini-2.5-flash-image",
+                "gemini-3.8-live",
                 "text-embedding-005",
                 "chirp_2",
                 "mistral-medium-3",
@@ -113,12 +129,96 @@ def test_models_that_an_address_does_not_serve_are_in_no_list(
     assert not not_there & names
 
 
-def test_no_model_of_a_family_that_the_clouds_do_not_serve_here_is_listed() -> None:
-    bedrock, vertex = served("bedrock"), served("vertex")
-    for family in ("claude", "nova", "titan", "jamba", "command"):
-        assert not [name for name in (*bedrock, *vertex) if family in name], family
-    assert not [name for name in bedrock if "llama" in name]
-    assert all("/" in name for name in served("vertex"))
+@pytest.mark.parametrize(
+    ("provider_id", "model", "protocol"),
+    [
+        ("bedrock", "eu.anthropic.claude-opus-5-5", "bedrock-invoke"),
+        ("bedrock", "arn:aws:bedrock:eu-west-1:1:inference-profile/x", "bedrock-converse"),
+        ("bedrock", "amazon.nova-pro-v1:0", "bedrock-converse"),
+        ("bedrock", "openai.gpt-6-sol", "openai-responses"),
+        ("bedrock", "openai.gpt-oss-120b-1:0", "openai"),
+        ("vertex", "claude-opus-5-5", "vertex-raw-predict"),
+        ("vertex", "gemini-2.5-pro", "gemini"),
+        ("vertex", "google/gemini-2.5-pro", "gemini"),
+        ("vertex", "meta/llama-3.3-70b-instruct-maas", "openai"),
+    ],
+)
+def test_a_model_has_one_api(provider_id: str, model: str, protocol: str) -> None:
+    provider = catalogue()[provider_id]
+    api = provider.api_of(model)
+    assert (provider.dialect if api is None else api.protocol or api.dialect) == protocol
+
+
+def test_the_models_of_other_parts_of_the_world_are_not_listed() -> None:
+    bedrock = catalogue()["bedrock"]
+    for region, here, elsewhere in [
+        ("us-east-1", "us.", ("eu.", "apac.", "us-gov.")),
+        ("eu-west-1", "eu.", ("us.", "jp.")),
+        ("ap-northeast-1", "jp.", ("us.", "au.")),
+        ("us-gov-west-1", "us-gov.", ("us.", "eu.")),
+    ]:
+        names = [model.id for model in bedrock.models if bedrock.is_in_region(model.id, region)]
+        assert any(name.startswith(here) for name in names), region
+        assert any(name.startswith("global.") for name in names), region
+        assert not [name for name in names if name.startswith(elsewhere)], region
+
+
+def test_a_list_without_inference_profiles_gets_them_from_the_catalogue() -> None:
+    bedrock = catalogue()["bedrock"]
+    listed = [{"id": "anthropic.claude-opus-5-5"}, {"id": "amazon.nova-pro-v1:0"}]
+    nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Connection))
+    connection = Connection(
+        **nothing
+        | {"provider": "bedrock", "provider_specific": {"region": "eu-west-1"}, "models": listed}
+    )
+    names = {model["id"] for model in known_models(bedrock, connection)}
+    assert names == {
+        "eu.anthropic.claude-opus-5-5",
+        "global.anthropic.claude-opus-5-5",
+        "amazon.nova-pro-v1:0",
+        "eu.amazon.nova-pro-v1:0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("us-central1", "us-central1-aiplatform.googleapis.com"),
+        ("global", "aiplatform.googleapis.com"),
+        ("eu", "aiplatform.eu.rep.googleapis.com"),
+    ],
+)
+def test_the_host_of_vertex_depends_on_its_location(region: str, host: str) -> None:
+    endpoint = endpoint_of(catalogue()["vertex"], "apikey", {"region": region, "project": "p"})
+    start = f"https://{host}/v1/projects/p/locations/{region}"
+    assert endpoint.base_url == f"{start}/endpoints/openapi"
+    assert [api.base_url for api in endpoint.apis] == [
+        f"{start}/publishers/anthropic/models",
+        f"{start}/publishers/google",
+    ]
+
+
+def test_an_address_without_a_path_replaces_the_host_of_every_api() -> None:
+    own = {"base_url": "https://vpce-1.example", "region": "eu-west-1"}
+    endpoint = endpoint_of(catalogue()["bedrock"], "aws", own)
+    assert endpoint.base_url == "https://vpce-1.example/openai/v1"
+    assert {api.base_url for api in endpoint.apis} == {
+        "https://vpce-1.example",
+        "https://vpce-1.example/openai/v1",
+    }
+    assert endpoint.apis[1].aws == {"region": "eu-west-1", "service": "bedrock-mantle"}
+    # An address with a path is another service, in the provider's dialect.
+    own["base_url"] = "https://other.example/v1"
+    assert endpoint_of(catalogue()["bedrock"], "aws", own).apis == ()
+
+
+def test_a_credential_goes_to_the_hosts_of_all_apis() -> None:
+    hosts = {url.split("/")[2] for url in endpoint_of(catalogue()["bedrock"], "aws", {}).addresses}
+    assert hosts == {
+        "bedrock-runtime.us-east-1.amazonaws.com",
+        "bedrock-mantle.us-east-1.api.aws",
+        "bedrock.us-east-1.amazonaws.com",
+    }
 
 
 def test_what_is_unlisted_keeps_its_price() -> None:
