@@ -11,7 +11,7 @@ AS_TESTED := same-as-tests
 # Where a benchmark finds the start scripts of other gateways; without the folder they are left out.
 PEERS_DIR ?= ../shared/peers
 BENCH_FLAGS ?=
-# How long each fuzz test looks, in seconds: beside all other tests, and when that is all that is run. `.ci/run` gives it longer.
+# How long each fuzz test looks, in seconds: beside all other tests, and when that is all that is run (`make test-fuzz`).
 QUICK_FUZZ_SECONDS ?= 3
 FUZZ_SECONDS ?= 300
 # The provider behind a load run, a crate of its own.
@@ -51,10 +51,10 @@ LOCK_ONE := $(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashe
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
 LOCK := $(LOCK_ONE) --universal
 
-# Three processes share the tests (they wait as often as they compute), each keeps its gateways from file to file (tests/support/gateway_pool.py), and who is done
-# first takes tests from the other. What fails in the crowd is judged once more alone: on a full machine a process that waits
-# for its turn looks like one that hangs.
-SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 3 --dist worksteal --durations 30 --durations-min 3
+# Three processes share the tests, since they wait as often as they compute. Each runs whole files and keeps its gateways from file
+# to file (tests/support/gateway_pool.py); files that use one gateway run in one process (tests/support/spread.py). Tests that
+# fail run once more alone: on a full machine a process that waits for its turn looks like one that hangs.
+SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 3 --dist loadfile --durations 30 --durations-min 3
 ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
 # An instance of two nodes has a dozen processes: fewer of them side by side.
 OVER_NODES := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile --durations 10 --durations-min 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,10 +17,13 @@ from tests.support.databases import CHOSEN_STORE, STORES
 from tests.support.gateway_pool import GatewayPool
 from tests.support.listener import Listener
 from tests.support.processes import DEFAULTS, FRONTS, Gateway, Lane, start_gateway
+from tests.support.spread import NOTES, Spread, new_notes, write_needs
 from tests.support.standin import start_standin
 from tests.support.upstream import Upstream
 
 if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
     from tests.support.postgresql import PostgresqlServer
 
 # On a busy machine time says nothing about an example. Tests say how many examples they want.
@@ -28,6 +32,7 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("any machine")
 
+NOTES_PATH = pytest.StashKey[Path]()
 GATEWAYS = {"gateway_pool", "gateways"}
 """The fixtures behind every fixture that has a running gateway."""
 
@@ -48,8 +53,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
+    # What is frozen at the end of a process is never freed, and libraries report it as a leak.
+    gc.unfreeze()
     CHOSEN_STORE.end()
+    notes = config.stash.get(NOTES_PATH, None)
+    if notes is not None:
+        notes.unlink(missing_ok=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Names the file in which a worker of `pytest -n` writes what the tests need."""
+    stash = node.config.stash
+    if stash.get(NOTES_PATH, None) is None:
+        stash[NOTES_PATH] = new_notes()
+    node.workerinput[NOTES] = str(stash[NOTES_PATH])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collects without looking for garbage: what is made stays, a million objects that no later search looks at."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The first worker writes what the tests need, before it says that it has collected them."""
+    given = getattr(session.config, "workerinput", {})
+    if given.get("workerid") == "gw0":
+        write_needs(Path(given[NOTES]), session.items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Spread | None:
+    """With `--dist loadfile`, files that need one gateway run in one process."""
+    return Spread(config, config.stash[NOTES_PATH]) if config.option.dist == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -106,9 +150,14 @@ def gateway_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayPo
 
 @pytest.fixture(scope="module")
 def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    """The gateway of all tests that leave it as they found it: keys required, everything else as shipped."""
+    """The gateway of all tests that leave it as they found it: keys required, everything else as shipped.
+
+    A test may kill one of its planes if it waits until the plane is back.
+    """
     with gateway_pool.lease() as running:
         yield running
+        # A plane that was killed has come back as another process.
+        running.remember_processes()
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import anthropic_client, openai_client
+from tests.support.sdks import anthropic, openai
 
 BATCH_WITHIN_S = 40.0
 

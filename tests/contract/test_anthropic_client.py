@@ -6,14 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from tests.support.dialects import DIALECTS
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 from tests.support.sdk_clients import anthropic_client
+from tests.support.sdks import anthropic, openai
 from tests.support.upstream import (
     CLOSE,
     SSE_HEAD,

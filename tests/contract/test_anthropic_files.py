@@ -6,12 +6,11 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import anthropic_client, openai_client
+from tests.support.sdks import anthropic, openai
 from tests.support.upstream import Upstream, completion, reply
 
 PNG = base64.b64decode(

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import openai
 import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
+from tests.support.sdks import openai
 from tests.support.upstream import (
     DONE,
     SSE_HEAD,

@@ -9,10 +9,10 @@ import json
 from typing import Any
 
 import pytest
-from google.genai import types
 
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.sdk_clients import anthropic_client, genai_client, openai_client
+from tests.support.sdks import genai
 from tests.support.upstream import completion, reply
 
 MODES = ("lite", "standard", "aggressive", "ultra", "rtk", "stacked")
@@ -106,11 +106,11 @@ def messages_session(
 def gemini_session(gateway: Gateway, model: str, headers: dict[str, str], turns: int) -> list[str]:
     said: list[str] = []
     contents: list[Any] = []
-    declared = types.FunctionDeclaration(name="shell", parameters_json_schema=SCHEMA)
-    config = types.GenerateContentConfig(
-        tools=[types.Tool(function_declarations=[declared])],
-        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-        http_options=types.HttpOptions(headers=headers),
+    declared = genai.types.FunctionDeclaration(name="shell", parameters_json_schema=SCHEMA)
+    config = genai.types.GenerateContentConfig(
+        tools=[genai.types.Tool(function_declarations=[declared])],
+        automatic_function_calling=genai.types.AutomaticFunctionCallingConfig(disable=True),
+        http_options=genai.types.HttpOptions(headers=headers),
     )
     client = genai_client(gateway)
 
@@ -122,12 +122,18 @@ def gemini_session(gateway: Gateway, model: str, headers: dict[str, str], turns:
         return answer
 
     for turn in range(turns):
-        contents.append(types.Content(role="user", parts=[types.Part(text=question(turn))]))
+        contents.append(
+            genai.types.Content(role="user", parts=[genai.types.Part(text=question(turn))])
+        )
         (call,) = [
             part.function_call for part in ask().candidates[0].content.parts if part.function_call
         ]
-        given = types.FunctionResponse(id=call.id, name="shell", response={"output": output(turn)})
-        contents.append(types.Content(role="user", parts=[types.Part(function_response=given)]))
+        given = genai.types.FunctionResponse(
+            id=call.id, name="shell", response={"output": output(turn)}
+        )
+        contents.append(
+            genai.types.Content(role="user", parts=[genai.types.Part(function_response=given)])
+        )
         said.append(ask().text)
     client.close()
     return said

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from google import genai
-from google.genai import errors, types
 
 from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import genai_client
+from tests.support.sdks import genai
 
 
 @pytest.fixture
@@ -34,14 +33,14 @@ def weather(city: str) -> str:
 
 def test_an_answer(client: genai.Client, model: str) -> None:
     """Text, finish reason and usage are where the client looks for them."""
-    config = types.GenerateContentConfig(system_instruction="Be brief.", temperature=0.3)
+    config = genai.types.GenerateContentConfig(system_instruction="Be brief.", temperature=0.3)
     answer = client.models.generate_content(
         model=f"{model}@tokens_cached=3", contents="Say hello.", config=config
     )
     assert answer.text is not None
     assert "Say hello." in answer.text
     assert answer.candidates is not None
-    assert answer.candidates[0].finish_reason == types.FinishReason.STOP
+    assert answer.candidates[0].finish_reason == genai.types.FinishReason.STOP
     assert answer.usage_metadata is not None
     assert answer.usage_metadata.cached_content_token_count == 3
     assert answer.model_version
@@ -50,7 +49,7 @@ def test_an_answer(client: genai.Client, model: str) -> None:
 
 def test_embeddings(client: genai.Client, gateway: Gateway, standin: dict[str, str]) -> None:
     """One text and several, the same numbers from a provider of either dialect; where there are none, it is said."""
-    asked = types.EmbedContentConfig(output_dimensionality=8, task_type="RETRIEVAL_QUERY")
+    asked = genai.types.EmbedContentConfig(output_dimensionality=8, task_type="RETRIEVAL_QUERY")
     numbers = {}
     for dialect in ("openai", "openai-responses", "gemini"):
         model = f"models/{standin[dialect]}/standin"
@@ -63,15 +62,15 @@ def test_embeddings(client: genai.Client, gateway: Gateway, standin: dict[str, s
         assert one.embeddings[0].values == pytest.approx(numbers[dialect][:8], abs=1e-6)
     assert numbers["openai"] == pytest.approx(numbers["gemini"], abs=1e-6)
     assert numbers["openai-responses"] == numbers["openai"]
-    with pytest.raises(errors.ClientError, match="embeddings"):
+    with pytest.raises(genai.errors.ClientError, match="embeddings"):
         client.models.embed_content(model=f"models/{standin['anthropic']}/standin", contents="a")
 
 
 def test_a_cut_answer(client: genai.Client, model: str) -> None:
-    config = types.GenerateContentConfig(max_output_tokens=2)
+    config = genai.types.GenerateContentConfig(max_output_tokens=2)
     answer = client.models.generate_content(model=model, contents="Say hello.", config=config)
     assert answer.candidates is not None
-    assert answer.candidates[0].finish_reason == types.FinishReason.MAX_TOKENS
+    assert answer.candidates[0].finish_reason == genai.types.FinishReason.MAX_TOKENS
 
 
 def test_a_stream(client: genai.Client, model: str) -> None:
@@ -80,7 +79,7 @@ def test_a_stream(client: genai.Client, model: str) -> None:
     chunks = list(client.models.generate_content_stream(model=model, contents="Say hello."))
     assert "".join(chunk.text or "" for chunk in chunks) == plain.text
     reasons = [chunk.candidates[0].finish_reason for chunk in chunks if chunk.candidates]
-    assert reasons[-1] == types.FinishReason.STOP
+    assert reasons[-1] == genai.types.FinishReason.STOP
     assert not any(reasons[:-1])
     assert chunks[-1].usage_metadata == plain.usage_metadata
 
@@ -88,24 +87,24 @@ def test_a_stream(client: genai.Client, model: str) -> None:
 @pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
 def test_functions(client: genai.Client, model: str, streamed: bool) -> None:
     """A function is called, and its result, sent back as the client keeps it, is taken."""
-    schema = types.Schema(
-        type=types.Type.OBJECT,
-        properties={"city": types.Schema(type=types.Type.STRING)},
+    schema = genai.types.Schema(
+        type=genai.types.Type.OBJECT,
+        properties={"city": genai.types.Schema(type=genai.types.Type.STRING)},
         required=["city"],
     )
-    declared = types.FunctionDeclaration(name="weather", parameters=schema)
-    config = types.GenerateContentConfig(
-        tools=[types.Tool(function_declarations=[declared])],
-        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    declared = genai.types.FunctionDeclaration(name="weather", parameters=schema)
+    config = genai.types.GenerateContentConfig(
+        tools=[genai.types.Tool(function_declarations=[declared])],
+        automatic_function_calling=genai.types.AutomaticFunctionCallingConfig(disable=True),
     )
-    asked: Any = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
+    asked: Any = [genai.types.Content(role="user", parts=[genai.types.Part(text="Weather?")])]
     ask: Any = {"model": model, "config": config}
     if streamed:
-        parts: list[types.Part] = []
+        parts: list[genai.types.Part] = []
         for chunk in client.models.generate_content_stream(contents=asked, **ask):
             for candidate in chunk.candidates or []:
                 parts += (candidate.content.parts if candidate.content else None) or []
-        said = types.Content(role="model", parts=[part for part in parts if part.text != ""])
+        said = genai.types.Content(role="model", parts=[part for part in parts if part.text != ""])
     else:
         answer = client.models.generate_content(contents=asked, **ask)
         assert answer.candidates is not None
@@ -113,8 +112,10 @@ def test_functions(client: genai.Client, model: str, streamed: bool) -> None:
         said = answer.candidates[0].content
     (call,) = [part.function_call for part in said.parts or [] if part.function_call]
     assert (call.name, call.args) == ("weather", {"city": "example"})
-    response = types.FunctionResponse(id=call.id, name="weather", response={"output": "21 degrees"})
-    result = types.Content(role="user", parts=[types.Part(function_response=response)])
+    response = genai.types.FunctionResponse(
+        id=call.id, name="weather", response={"output": "21 degrees"}
+    )
+    result = genai.types.Content(role="user", parts=[genai.types.Part(function_response=response)])
     last = client.models.generate_content(contents=[*asked, said, result], **ask)
     assert last.text is not None
     assert "21 degrees" in last.text
@@ -122,14 +123,14 @@ def test_functions(client: genai.Client, model: str, streamed: bool) -> None:
 
 def test_automatic_function_calling(client: genai.Client, model: str) -> None:
     """The client runs the function itself and sends the result by its own rules."""
-    config = types.GenerateContentConfig(tools=[weather])
+    config = genai.types.GenerateContentConfig(tools=[weather])
     answer = client.models.generate_content(model=model, contents="Weather?", config=config)
     assert answer.text is not None
     assert "21 degrees in example" in answer.text
 
 
 def test_a_schema(client: genai.Client, model: str) -> None:
-    config = types.GenerateContentConfig(
+    config = genai.types.GenerateContentConfig(
         response_mime_type="application/json",
         response_schema={"type": "OBJECT", "properties": {"city": {"type": "STRING"}}},
     )
@@ -143,10 +144,10 @@ def test_thoughts(
     client: genai.Client, standin: dict[str, str], dialect: str, streamed: bool
 ) -> None:
     """Thoughts come as parts that say so, and their signature may be sent back."""
-    thinking = types.ThinkingConfig(thinking_budget=4096, include_thoughts=True)
-    config = types.GenerateContentConfig(thinking_config=thinking)
+    thinking = genai.types.ThinkingConfig(thinking_budget=4096, include_thoughts=True)
+    config = genai.types.GenerateContentConfig(thinking_config=thinking)
     ask: Any = {"model": f"models/{standin[dialect]}/standin", "config": config}
-    parts: list[types.Part] = []
+    parts: list[genai.types.Part] = []
     if streamed:
         for chunk in client.models.generate_content_stream(contents="Think.", **ask):
             for candidate in chunk.candidates or []:
@@ -160,9 +161,9 @@ def test_thoughts(
     assert thoughts == "The stand-in thinks before it speaks."
     assert sum(part.thought_signature is not None for part in parts) == 1
     turns: Any = [
-        types.Content(role="user", parts=[types.Part(text="Think.")]),
-        types.Content(role="model", parts=parts),
-        types.Content(role="user", parts=[types.Part(text="Again.")]),
+        genai.types.Content(role="user", parts=[genai.types.Part(text="Think.")]),
+        genai.types.Content(role="model", parts=parts),
+        genai.types.Content(role="user", parts=[genai.types.Part(text="Again.")]),
     ]
     assert client.models.generate_content(contents=turns, **ask).text
 
@@ -190,7 +191,7 @@ def test_models(gateway: Gateway, standin: dict[str, str]) -> None:
                 wanted,
                 ["generateContent", "streamGenerateContent", "countTokens"],
             )
-        with pytest.raises(errors.ClientError) as missing:
+        with pytest.raises(genai.errors.ClientError) as missing:
             client.models.get(model="nobody/m")
         assert (missing.value.code, missing.value.status) == (404, "NOT_FOUND")
     assert client.models.get(model=wanted).name == wanted
@@ -240,11 +241,11 @@ def test_a_list_is_in_the_form_of_its_client(
 
 
 def test_errors(client: genai.Client, standin: dict[str, str], gateway: Gateway) -> None:
-    with pytest.raises(errors.ClientError) as unknown:
+    with pytest.raises(genai.errors.ClientError) as unknown:
         client.models.generate_content(model="models/nobody/m", contents="x")
     assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
-    config = types.GenerateContentConfig(candidate_count=2)
-    with pytest.raises(errors.ClientError, match=r"generationConfig\.candidateCount"):
+    config = genai.types.GenerateContentConfig(candidate_count=2)
+    with pytest.raises(genai.errors.ClientError, match=r"generationConfig\.candidateCount"):
         client.models.generate_content(
             model=f"models/{standin['openai']}/standin", contents="x", config=config
         )
@@ -262,7 +263,7 @@ def test_a_broken_stream_is_raised(client: genai.Client, model: str, knob: str) 
     stream = client.models.generate_content_stream(model=f"{model}@{knob}", contents="Say hello.")
     got = [next(stream).text, next(stream).text]
     assert all(got)
-    with pytest.raises(errors.APIError):
+    with pytest.raises(genai.errors.APIError):
         next(stream)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import jwt
 import pytest
-from google.genai import errors, types
 
 from tests.support.listener import Listener
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import GenaiCaller
+from tests.support.sdks import genai
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def test_answers_come_in_the_order_of_their_requests(
 ) -> None:
     """With what stood beside each request, whatever its provider speaks; a refused one is an error of its own."""
     caller, model = callers(), f"models/{loopback_standin[dialect]}/standin"
-    nobody = types.Content(role="nobody", parts=[types.Part(text="second thing")])
-    config = types.GenerateContentConfig(system_instruction="Be brief.", max_output_tokens=2)
+    nobody = genai.types.Content(role="nobody", parts=[genai.types.Part(text="second thing")])
+    config = genai.types.GenerateContentConfig(system_instruction="Be brief.", max_output_tokens=2)
     requests = [
-        types.InlinedRequest(contents="first thing", metadata={"order": "1"}),
-        types.InlinedRequest(contents=nobody, metadata={"order": "2"}),
-        types.InlinedRequest(contents="third thing", config=config),
+        genai.types.InlinedRequest(contents="first thing", metadata={"order": "1"}),
+        genai.types.InlinedRequest(contents=nobody, metadata={"order": "2"}),
+        genai.types.InlinedRequest(contents="third thing", config=config),
     ]
     made = caller.genai.batches.create(
         model=model, src=requests, config={"display_name": "three things"}
@@ -60,7 +60,7 @@ def test_answers_come_in_the_order_of_their_requests(
     assert (second.response, second.metadata) == (None, {"order": "2"})
     assert second.error.code == 3
     assert second.error.message
-    assert third.response.candidates[0].finish_reason == types.FinishReason.MAX_TOKENS
+    assert third.response.candidates[0].finish_reason == genai.types.FinishReason.MAX_TOKENS
     assert third.metadata is None
     shown = caller.plain.get(f"/v1beta/{made.name}").json()
     assert shown["done"] is True
@@ -95,7 +95,7 @@ def test_a_file_of_requests_comes_to_a_file_of_answers(
         ["error"],
         ["response"],
     ]
-    answer = types.GenerateContentResponse.model_validate(lines[2]["response"])
+    answer = genai.types.GenerateContentResponse.model_validate(lines[2]["response"])
     assert "two" in (answer.text or "")
     shown = caller.openai.files.retrieve(job.dest.file_name.removeprefix("files/"))
     assert shown.purpose == "batch_output"
@@ -128,9 +128,9 @@ def test_a_batch_is_cancelled_and_deleted(
 ) -> None:
     """What was not run says so in its place; one that is under way cannot be deleted."""
     caller = callers(version)
-    requests: Any = [types.InlinedRequest(contents=f"thing {number}") for number in range(20)]
+    requests: Any = [genai.types.InlinedRequest(contents=f"thing {number}") for number in range(20)]
     made = caller.genai.batches.create(model=f"{model}@latency_ms=1500", src=requests)
-    with pytest.raises(errors.ClientError, match="cancel it, or wait for its end"):
+    with pytest.raises(genai.errors.ClientError, match="cancel it, or wait for its end"):
         caller.genai.batches.delete(name=made.name)
     caller.genai.batches.cancel(name=made.name)
     job = caller.ended_batch(made.name)
@@ -141,10 +141,10 @@ def test_a_batch_is_cancelled_and_deleted(
     shown = caller.plain.get(f"/v1beta/{made.name}").json()
     assert shown["error"]["code"] == 1
     assert "response" not in shown
-    with pytest.raises(errors.ClientError, match="cannot be cancelled"):
+    with pytest.raises(genai.errors.ClientError, match="cannot be cancelled"):
         caller.genai.batches.cancel(name=made.name)
     caller.genai.batches.delete(name=made.name)
-    with pytest.raises(errors.ClientError, match="No such batch"):
+    with pytest.raises(genai.errors.ClientError, match="No such batch"):
         caller.genai.batches.get(name=made.name)
     assert list(caller.openai.files.list()) == []
 
@@ -156,7 +156,9 @@ def test_batches_are_listed_page_by_page(
     """Each maker's client lists its own kind, where both have one address, too; a stranger none."""
     caller, stranger = callers(version), callers(version)
     made = [
-        caller.genai.batches.create(model=model, src=[types.InlinedRequest(contents="x")]).name
+        caller.genai.batches.create(
+            model=model, src=[genai.types.InlinedRequest(contents="x")]
+        ).name
         for _ in range(3)
     ]
     line = {"custom_id": "a", "method": "POST", "url": "/v1/embeddings", "body": {"input": "x"}}
@@ -175,7 +177,7 @@ def test_batches_are_listed_page_by_page(
         stranger.genai.batches.cancel,
         stranger.genai.batches.delete,
     ):
-        with pytest.raises(errors.ClientError, match="No such batch"):
+        with pytest.raises(genai.errors.ClientError, match="No such batch"):
             act(name=made[0])
     assert caller.plain.get(f"/v1beta/batches/{theirs.id}").status_code == 404
     refused = caller.plain.get(f"/{version}/batches", params={"pageToken": "nonsense"})
@@ -191,7 +193,7 @@ def test_a_batch_tells_its_own_listeners(
     hooks = {"uris": [f"{listener.url}/ok"], "user_metadata": {"order": 7}}
     config: Any = {"webhook_config": hooks}
     inline = caller.genai.batches.create(
-        model=model, src=[types.InlinedRequest(contents="x")], config=config
+        model=model, src=[genai.types.InlinedRequest(contents="x")], config=config
     )
     source = upload(caller, {"key": "a", "request": ask("one")})
     filed = caller.genai.batches.create(model=model, src=source, config=config)
@@ -254,19 +256,19 @@ def test_another_purpose_another_key_and_no_key(
 ) -> None:
     caller, stranger = callers(), callers()
     fine_tune = upload(caller, {"key": "a", "request": ask("one")}, purpose="fine-tune")
-    with pytest.raises(errors.ClientError, match="upload it as `batch`"):
+    with pytest.raises(genai.errors.ClientError, match="upload it as `batch`"):
         caller.genai.batches.create(model=model, src=fine_tune)
     theirs = upload(caller, {"key": "a", "request": ask("one")})
-    with pytest.raises(errors.ClientError, match="names no file of yours"):
+    with pytest.raises(genai.errors.ClientError, match="names no file of yours"):
         stranger.genai.batches.create(model=model, src=theirs)
-    with pytest.raises(errors.ClientError, match="No such file"):
+    with pytest.raises(genai.errors.ClientError, match="No such file"):
         stranger.genai.files.download(file=theirs)
     with loopback_gateway.client() as nobody:
         refused = nobody.post(f"/v1beta/{model}:batchGenerateContent", json=body())
     assert (refused.status_code, refused.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
     narrow = callers(allowedEndpoints=["chat"])
-    with pytest.raises(errors.ClientError, match="may not use the endpoint"):
-        narrow.genai.batches.create(model=model, src=[types.InlinedRequest(contents="x")])
+    with pytest.raises(genai.errors.ClientError, match="may not use the endpoint"):
+        narrow.genai.batches.create(model=model, src=[genai.types.InlinedRequest(contents="x")])
 
 
 def test_many_megabytes_of_requests_are_taken(

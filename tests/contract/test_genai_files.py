@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from google.genai import errors, types
 
 from tests.support.sdk_clients import GenaiCaller
+from tests.support.sdks import genai
 from tests.support.upstream import Upstream, completion, reply
 
 VERSIONS = pytest.mark.parametrize("version", ["v1", "v1beta"])
@@ -27,13 +27,13 @@ def test_a_file_from_upload_to_deletion(callers: Callable[..., GenaiCaller], ver
     made = uploaded(caller, display_name="a paper")
     assert made.name.startswith("files/file-")
     assert (made.display_name, made.mime_type, made.size_bytes) == ("a paper", "application/pdf", 8)
-    assert made.state == types.FileState.ACTIVE
+    assert made.state == genai.types.FileState.ACTIVE
     assert (made.expiration_time - made.create_time).total_seconds() == 48 * 3600
     assert caller.genai.files.get(name=made.name).uri == made.uri
     assert [file.name for file in caller.genai.files.list()] == [made.name]
     assert caller.openai.files.content(made.name.removeprefix("files/")).read() == b"%PDF-1.4"
     for call in (stranger.genai.files.get, stranger.genai.files.delete):
-        with pytest.raises(errors.ClientError) as unknown:
+        with pytest.raises(genai.errors.ClientError) as unknown:
             call(name=made.name)
         assert unknown.value.code == 404
     caller.genai.files.delete(name=made.name)
@@ -121,14 +121,14 @@ def test_a_cached_content_from_creation_to_deletion(
     assert [each.name for each in caller.genai.caches.list()] == [made.name]
     later = caller.genai.caches.update(name=made.name, config={"ttl": "7200s"})
     assert later.expire_time > made.expire_time
-    with pytest.raises(errors.ClientError, match="within 30 days"):
+    with pytest.raises(genai.errors.ClientError, match="within 30 days"):
         caller.genai.caches.update(name=made.name, config={"ttl": "9999999s"})
     for call in (stranger.genai.caches.get, stranger.genai.caches.delete):
-        with pytest.raises(errors.ClientError) as unknown:
+        with pytest.raises(genai.errors.ClientError) as unknown:
             call(name=made.name)
         assert unknown.value.code == 404
     caller.genai.caches.delete(name=made.name)
-    with pytest.raises(errors.ClientError, match="No such cached content"):
+    with pytest.raises(genai.errors.ClientError, match="No such cached content"):
         caller.genai.caches.get(name=made.name)
 
 
@@ -154,13 +154,13 @@ def test_a_request_begins_with_a_cached_content(
         ("user", "The text."),
         ("user", "Sum it up."),
     ]
-    with pytest.raises(errors.ClientError, match="systemInstruction must be left out"):
+    with pytest.raises(genai.errors.ClientError, match="systemInstruction must be left out"):
         caller.genai.models.generate_content(
             model=model,
             contents="x",
             config={"cached_content": made.name, "system_instruction": "Be long."},
         )
-    with pytest.raises(errors.ClientError, match="cachedContent"):
+    with pytest.raises(genai.errors.ClientError, match="cachedContent"):
         callers().genai.models.generate_content(
             model=model, contents="x", config={"cached_content": made.name}
         )

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jwt
-import openai
 import pytest
 import standardwebhooks
 
@@ -15,6 +14,7 @@ from tests.support.listener import Listener
 from tests.support.polling import holds_for
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import GenaiCaller
+from tests.support.sdks import openai
 
 
 @pytest.fixture(params=["gemini", "openai"])

@@ -13,12 +13,12 @@ import httpx
 import jwt
 import pytest
 import standardwebhooks
-from google.genai import types
 
 from tests.support.listener import Listener
 from tests.support.polling import holds_for
 from tests.support.processes import Gateway, expect
 from tests.support.sdk_clients import GenaiCaller
+from tests.support.sdks import genai
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def ask(caller: GenaiCaller, model: str, prompt: str = "a cat", **more: Any) -> 
 
 def begin(caller: GenaiCaller, model: str, prompt: str = "a cat", **more: Any) -> Any:
     operation = expect(ask(caller, model, prompt, **more), 200)
-    return types.GenerateVideosOperation.from_api_response(operation)
+    return genai.types.GenerateVideosOperation.from_api_response(operation)
 
 
 def test_videos_are_made_and_read(callers: Callable[..., GenaiCaller], model: str) -> None:

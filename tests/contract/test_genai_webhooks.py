@@ -10,7 +10,6 @@ from typing import Any
 
 import joserfc.jwt
 import jwt
-import openai
 import pytest
 import standardwebhooks
 import svix
@@ -20,6 +19,7 @@ from tests.support.listener import Listener
 from tests.support.polling import holds_for
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import GenaiCaller
+from tests.support.sdks import openai
 
 BATCH_EVENTS = ["batch.succeeded", "batch.cancelled", "batch.expired", "batch.failed"]
 

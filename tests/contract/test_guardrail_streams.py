@@ -8,15 +8,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
-from google import genai
 
 from tests.support.dialects import DIALECTS
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.sdk_clients import anthropic_client
+from tests.support.sdks import anthropic, genai, openai
 from tests.support.upstream import DONE, delta, event, finish, stream, usage_event
 
 MAIL = "ada@example.org"

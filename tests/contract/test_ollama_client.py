@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-import ollama
 import pytest
 
 from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway, Lane, expect
+from tests.support.sdks import ollama
 from tests.support.upstream import Upstream, completion, reply
 
 TIDE: Any = {

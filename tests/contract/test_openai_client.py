@@ -6,12 +6,12 @@ import asyncio
 import json
 from typing import Any
 
-import openai
 import pytest
 from pydantic import BaseModel
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane
+from tests.support.sdks import openai
 from tests.support.upstream import (
     CLOSE,
     DONE,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import openai
 import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import openai_client
+from tests.support.sdks import openai
 from tests.support.upstream import (
     Upstream,
     completion,

@@ -7,12 +7,12 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import openai
 import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import openai_client
+from tests.support.sdks import openai
 from tests.support.standin import start_standin
 
 ENDED = ("completed", "failed", "cancelled", "expired")

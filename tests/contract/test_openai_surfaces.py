@@ -7,11 +7,11 @@ import io
 import struct
 from typing import Any
 
-import openai
 import pytest
 
 from tests.support.processes import Gateway
 from tests.support.raw import RawClient
+from tests.support.sdks import openai
 
 
 def record_of(gateway: Gateway, raw: Any) -> dict[str, Any]:

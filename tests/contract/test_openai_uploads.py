@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-import openai
 import pytest
 
 from tests.support.processes import Gateway
 from tests.support.sdk_clients import openai_client
+from tests.support.sdks import openai
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import openai
 import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 from tests.support.sdk_clients import openai_client
+from tests.support.sdks import openai
 from tests.support.video_provider import FAILS, MADE, VideoProvider
 
 # The client says of its own methods that OpenAI's models behind them have ended; others speak them on.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import openai
 import pytest
 from pydantic import BaseModel
 
 from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway
+from tests.support.sdks import openai
 from tests.support.upstream import Upstream, reply
 
 WEATHER: Any = {

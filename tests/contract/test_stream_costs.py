@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import openai
 import pytest
 
 from tests.support.processes import Gateway, Lane, expect
+from tests.support.sdks import openai
 from tests.support.upstream import Upstream, completion, delta, finish, reply, stream, usage_event
 
 ASK = {"X-Gateway-Cost-Comment": "true"}

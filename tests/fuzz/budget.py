@@ -7,8 +7,8 @@
     def test_the_reader_takes_any_bytes(body: bytes) -> None:
         ...
 
-`@budget` stands above `@given`. Each test is given 60 seconds, or as many as `FAIRLEAD_FUZZ_SECONDS` says: 5 in
-`make test`, while one works, 60 in `.ci/run` and 300 in `make test-fuzz`. Tests that look at one reader from several
+`@budget` stands above `@given`. Each test is given 60 seconds, or as many as `FAIRLEAD_FUZZ_SECONDS` says: 3 in
+`make test`, and 300 in `make test-fuzz`. Tests that look at one reader from several
 sides share its seconds: `@budget_of(1 / 4)` on each of four. The limit of pytest-timeout is raised with it. A failure
 prints the smallest example that was found, and hypothesis keeps it in `.hypothesis` for the next run.
 A test that needs setting up for each example (a process, a loop) makes it outside and hands it in: examples are

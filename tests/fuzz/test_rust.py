@@ -1,6 +1,7 @@
 """The readers in Rust against whatever may come, each for a while (`FAIRLEAD_FUZZ_SECONDS`, 60 by default).
 
-Each target is a property beside the code that it is about. What was compiled for `make test` is not compiled again.
+Each target is a property beside the code that it is about. What was compiled for `make test` is not compiled again,
+unless each target has a minute or more.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tests.fuzz.budget import VARIABLE, seconds
 ROOT: Final = Path(__file__).parents[2]
 SECONDS: Final = seconds()
 PROFILE: Final = os.environ.get("PROFILE", "fast")
+# The profile leaves our crates without optimisation. Many seconds for each target repay it by many more inputs.
+OPTIMISED_FROM_S: Final = 60.0
 # A first run compiles what is not compiled yet.
 COMPILE_S: Final = 1_800.0
 # The last round of cases is finished, and a case that fails is made small.
@@ -57,6 +60,12 @@ def _properties() -> dict[str, str]:
 TARGETS: Final = _properties()
 
 
+def _optimised() -> list[str]:
+    """What tells cargo to optimise the crates that have properties."""
+    levels = [f"profile.{PROFILE}.package.{crate}.opt-level=2" for crate in set(TARGETS.values())]
+    return [word for level in sorted(levels) for word in ("--config", level)]
+
+
 @pytest.fixture(scope="module")
 def binaries() -> dict[str, Path]:
     """Where the tests of each crate are, compiled as `make test` compiles them."""
@@ -72,6 +81,7 @@ def binaries() -> dict[str, Path]:
         PROFILE,
         "--locked",
         "--no-run",
+        *(_optimised() if SECONDS >= OPTIMISED_FROM_S else ()),
     ]
     built = subprocess.run(
         [*command, "--message-format=json"],

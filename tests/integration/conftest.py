@@ -74,6 +74,13 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
+def proxied_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """A gateway behind a proxy that it trusts, so that a test can call from any address."""
+    with gateway_pool.lease(SERVICE_TRUST_PROXY="true") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def keyless_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
     """A gateway that asks callers for no key, and has names."""
     with gateway_pool.lease(REQUIRE_API_KEY="false", **HOST_NAMES) as running:

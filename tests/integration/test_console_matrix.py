@@ -7,7 +7,6 @@ What strangers wrote is on many pages; Chromium draws each of them with such tex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -22,7 +21,6 @@ from fairlead.serve.demo_traffic import NOBODY, demo_records
 from tests.integration.test_console_pages import NARROW, QUERIES
 from tests.support.browser_tab import Tab
 from tests.support.chromium import needs_chromium
-from tests.support.gateway_pool import GatewayPool
 from tests.support.owner import OWNER_PASSWORD
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
@@ -44,9 +42,8 @@ ELSEWHERE: Final[dict[str, dict[str, str]]] = {
 
 
 @pytest.fixture(scope="module")
-def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    with gateway_pool.lease(INITIAL_PASSWORD=OWNER_PASSWORD) as running:
-        yield running
+def gateway(owned_gateway: Gateway) -> Gateway:
+    return owned_gateway
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +57,7 @@ def owner(gateway: Gateway) -> httpx.Client:
 @pytest.fixture(scope="module")
 def member(gateway: Gateway, owner: httpx.Client) -> httpx.Client:
     """The session of somebody who does not manage the gateway."""
-    who = {"email": "mara@example.org", "password": OWNER_PASSWORD}
+    who = {"email": "member@example.org", "password": OWNER_PASSWORD}
     body = {**who, "name": MARKUP, "role": "member", "currentPassword": OWNER_PASSWORD}
     expect(owner.post("/api/users", json=body), 201)
     client = gateway.client()

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +15,6 @@ import pytest
 from fairlead.dashboard.dialect_request import Conversation, Dialect, Turn, make_request
 from fairlead.dashboard.request_code import curl, javascript, python
 from tests.support.browser_tab import Tab
-from tests.support.gateway_pool import GatewayPool
 from tests.support.owner import OWNER_PASSWORD
 from tests.support.processes import Gateway, expect
 
@@ -34,9 +32,8 @@ WAIT_MS = 15_000
 
 
 @pytest.fixture(scope="module")
-def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    with gateway_pool.lease("--demo", INITIAL_PASSWORD=OWNER_PASSWORD) as running:
-        yield running
+def gateway(demo_gateway: Gateway) -> Gateway:
+    return demo_gateway
 
 
 @pytest.fixture(scope="module")

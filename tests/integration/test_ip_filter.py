@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.gateway_pool import GatewayPool
 from tests.support.owner import OWNER_PASSWORD
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
@@ -22,10 +21,8 @@ FRIEND, STRANGER = "198.51.100.7", "203.0.113.9"
 
 
 @pytest.fixture(scope="module")
-def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    """A gateway behind a proxy of ours, so that a test can be called from anywhere."""
-    with gateway_pool.lease(SERVICE_TRUST_PROXY="true") as running:
-        yield running
+def gateway(proxied_gateway: Gateway) -> Gateway:
+    return proxied_gateway
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.support.certificates import make_certificate
-from tests.support.gateway_pool import GatewayPool
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import Gateway, expect
@@ -47,9 +46,8 @@ class Proxy:
 
 
 @pytest.fixture(scope="module")
-def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
-    with gateway_pool.lease(SERVICE_TRUST_PROXY="true") as running:
-        yield running
+def gateway(proxied_gateway: Gateway) -> Gateway:
+    return proxied_gateway
 
 
 @pytest.fixture

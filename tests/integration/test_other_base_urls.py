@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import openai
 import pytest
 
 from fairlead import _core
 from tests.support.processes import Gateway, Lane, expect
+from tests.support.sdks import openai
 from tests.support.tls import NO_AUTHORITIES
 from tests.support.upstream import Upstream, completion, reply
 

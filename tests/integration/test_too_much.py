@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -27,29 +28,31 @@ from tests.support.upstream import (
 MIB = 1024 * 1024
 
 
+@functools.cache
 def gzip_bomb() -> bytes:
     """About 48 kB that become 50 MB."""
     squeeze = zlib.compressobj(9, zlib.DEFLATED, 31)
     return b"".join(squeeze.compress(b" " * MIB) for _ in range(50)) + squeeze.flush()
 
 
-CODINGS = {
-    "a gzip bomb": ("gzip", gzip_bomb()),
-    "nested gzip": ("gzip, gzip", gzip.compress(gzip_bomb())),
-    "an unknown coding": ("x-secret", b"{}"),
-    "br": ("br", b"\x8b\x02\x80{}\x03"),
-    "honest gzip": ("gzip", gzip.compress(json.dumps(completion()).encode())),
+# Made when a test uses them: every process collects this file.
+CODINGS: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "a gzip bomb": ("gzip", gzip_bomb),
+    "nested gzip": ("gzip, gzip", lambda: gzip.compress(gzip_bomb())),
+    "an unknown coding": ("x-secret", lambda: b"{}"),
+    "br": ("br", lambda: b"\x8b\x02\x80{}\x03"),
+    "honest gzip": ("gzip", lambda: gzip.compress(json.dumps(completion()).encode())),
 }
 
 
 @pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
-@pytest.mark.parametrize(("coding", "data"), CODINGS.values(), ids=CODINGS.keys())
+@pytest.mark.parametrize(("coding", "make"), CODINGS.values(), ids=CODINGS.keys())
 def test_a_coded_answer_is_refused(
-    gateway: Gateway, lane: Lane, coding: str, data: bytes, streamed: bool
+    gateway: Gateway, lane: Lane, coding: str, make: Callable[[], bytes], streamed: bool
 ) -> None:
     """S13: no coding was offered to the provider, so none is accepted, and nothing is unpacked."""
     kind = "text/event-stream" if streamed else "application/json"
-    lane.upstream.script(reply(data, headers=[("Content-Encoding", coding)], content_type=kind))
+    lane.upstream.script(reply(make(), headers=[("Content-Encoding", coding)], content_type=kind))
     before = gateway.relay.rss_bytes
     answer = ask(lane, stream=streamed)
     assert error_of(answer) == (502, "upstream_invalid")

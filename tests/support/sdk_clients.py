@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import httpx
-import openai
-from google import genai
-from google.genai import types
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
+from tests.support.sdks import anthropic, genai, openai
 from tests.support.tls import NO_AUTHORITIES
 
 VIDEO_OR_BATCH_WITHIN_S = 40.0
@@ -47,7 +44,7 @@ def genai_client(
     gateway: Gateway, key: str | None = None, *, version: str | None = None
 ) -> genai.Client:
     """With the gateway's unlimited key, or another one; `version` is of the paths, `v1` or `v1beta`."""
-    options = types.HttpOptions(
+    options = genai.types.HttpOptions(
         base_url=gateway.url,
         timeout=15_000,
         api_version=version,

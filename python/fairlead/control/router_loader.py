@@ -52,10 +52,11 @@ class RouterLoader:
         if self._missing.pop(number, None) is None:
             # A concurrent request has imported it.
             return
+        # Not by `include_router`, which builds each route a second time, with its models: nothing is added to any here.
         routes = self._app.router.routes
-        for router in routers:
-            self._app.include_router(router)
-            self._rank[id(routes[-1])] = number
+        for route in (route for router in routers for route in router.routes):
+            routes.append(route)
+            self._rank[id(route)] = number
         # Routes outside the table (the link's, the description's) share no path with one in it.
         routes.sort(key=lambda route: self._rank.get(id(route), -1))
 

@@ -14,6 +14,8 @@ class SettingsGroup(BaseModel):
     """The fields of one concern. Errors never show what was given: it may be a secret."""
 
     model_config = ConfigDict(
+        # A process uses one of the classes that have these fields, and does not wait for the validators of the others.
+        defer_build=True,
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,

@@ -10,7 +10,6 @@ exits 2.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -53,6 +52,8 @@ def prepare(data_dir: Path) -> StoreStatus:
     keys = (config.get("secret_key"), config.get("other_secret_key"))
     sealer = load_sealer(data_dir, *keys) if config else None
     if (database_url := config.get("database_url")) is not None:
+        import asyncio  # noqa: PLC0415 - slow to load, and of no use for a file
+
         return asyncio.run(_check_server(data_dir, database_url, sealer))
     path = state_path(data_dir)
     connection = open_state_file(data_dir)
@@ -75,7 +76,8 @@ def _status(connection: Connection, sealer: Sealer | None) -> StoreStatus:
 
 
 async def _check_server(data_dir: Path, database_url: str, sealer: Sealer | None) -> StoreStatus:
-    database = await asyncio.to_thread(open_state, data_dir, database_url, "prepare")
+    # Nothing else runs in this process that a blocking call could hold up.
+    database = open_state(data_dir, database_url, "prepare")
     try:
         return await database.write(lambda con: _status(con, sealer))
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import clean_environment, fairlead
+from tests.support.command import clean_environment, fairlead, started_fairlead
 from tests.support.processes import Gateway, Lane
 from tests.support.upstream import reply
 
@@ -70,7 +70,7 @@ def test_the_script_of_a_shell(shell: str) -> None:
             [program, "-n"], input=ended.stdout, text=True, capture_output=True
         )
         assert checked.returncode == 0, checked.stderr
-    assert fairlead("completion", "csh").returncode == 2
+    assert started_fairlead("completion", "csh").returncode == 2
 
 
 def test_bash_completes_with_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairlead import __version__
-from tests.support.command import Completed, fairlead, sentence
+from tests.support.command import Completed, fairlead, sentence, started_fairlead
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.terminal import Terminal
 from tests.support.upstream import completion, reply
@@ -36,7 +36,8 @@ def closed_port() -> Iterator[int]:
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_the_version_is_an_option(option: str) -> None:
-    ended = fairlead(option)
+    """In an interpreter that is started for it, as in a shell."""
+    ended = started_fairlead(option)
     assert (ended.returncode, ended.stdout) == (0, f"fairlead {__version__}\n")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Completed, fairlead, sentence
-from tests.support.gateway_pool import GatewayPool
+from tests.support.owner import OWNER_PASSWORD
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.upstream import Upstream, completion, reply
 
@@ -155,38 +155,35 @@ def test_a_gateway_of_another_version_is_no_traceback(
     assert "no field" in sentence(run("quota"), 1)
 
 
-PASSWORD = "correct horse battery staple"
-
-
 def test_a_person_signs_the_command_line_in_with_a_browser(
-    gateway_pool: GatewayPool, tmp_path: Path
+    owned_gateway: Gateway, tmp_path: Path
 ) -> None:
-    with gateway_pool.lease(INITIAL_PASSWORD=PASSWORD) as gateway:
-        environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
-        command = [sys.executable, "-m", "fairlead", "login", gateway.url, "--device"]
-        with subprocess.Popen(
-            [*command, "--scope", "admin", "--json"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as waiting:
-            assert waiting.stderr is not None
-            shown = waiting.stderr.readline()
-            found = re.search(r"enter the code ([A-Z]{4}-[A-Z]{4})", shown)
-            assert found, shown
-            person = gateway.client(headers={"origin": gateway.url})
-            expect(person.post("/api/auth/login", json={"password": PASSWORD}), 200)
-            form = {"user_code": found[1], "action": "approve"}
-            assert "Signed in" in person.post("/oauth/device", data=form).text
-            said, errors = waiting.communicate(timeout=60)
-        assert waiting.returncode == 0, errors
-        assert json.loads(said)["manages"] is True
-        kept = tmp_path / "fairlead/contexts.json"
-        assert kept.stat().st_mode & 0o777 == 0o600
-        (context,) = json.loads(kept.read_text())["contexts"].values()
-        gateway.canaries.append(context["token"])
-        assert context["token"].startswith("flm_")
-        assert context["token"] not in said + errors
-        bearer = {"authorization": f"Bearer {context['token']}"}
-        assert gateway.client(headers=bearer).get("/api/settings").status_code == 200
+    gateway = owned_gateway
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "fairlead", "login", gateway.url, "--device"]
+    with subprocess.Popen(
+        [*command, "--scope", "admin", "--json"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        assert waiting.stderr is not None
+        shown = waiting.stderr.readline()
+        found = re.search(r"enter the code ([A-Z]{4}-[A-Z]{4})", shown)
+        assert found, shown
+        person = gateway.client(headers={"origin": gateway.url})
+        expect(person.post("/api/auth/login", json={"password": OWNER_PASSWORD}), 200)
+        form = {"user_code": found[1], "action": "approve"}
+        assert "Signed in" in person.post("/oauth/device", data=form).text
+        said, errors = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0, errors
+    assert json.loads(said)["manages"] is True
+    kept = tmp_path / "fairlead/contexts.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    (context,) = json.loads(kept.read_text())["contexts"].values()
+    gateway.canaries.append(context["token"])
+    assert context["token"].startswith("flm_")
+    assert context["token"] not in said + errors
+    bearer = {"authorization": f"Bearer {context['token']}"}
+    assert gateway.client(headers=bearer).get("/api/settings").status_code == 200

@@ -12,61 +12,71 @@ import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-import anthropic.types
-import openai.types
-import openai.types.audio
-import openai.types.chat
-import openai.types.realtime
-import openai.types.responses
 import orjson
 import pydantic
 import pytest
 import typing_extensions
-from google.genai import types as google
 
 from fairlead import _core
 
 MAIL: Final = "ada@example.org"
 REDACT: Final = b'{"pii_masker": "redact"}'
 
-ROOTS: Final[dict[str, list[Any]]] = {
-    "chat": [
-        openai.types.chat.CompletionCreateParams,
-        openai.types.chat.ChatCompletion,
-        openai.types.chat.ChatCompletionChunk,
-    ],
-    "completions": [openai.types.CompletionCreateParams, openai.types.Completion],
-    "responses": [
-        openai.types.responses.ResponseCreateParams,
-        openai.types.responses.Response,
-        openai.types.responses.ResponseStreamEvent,
-    ],
-    "messages": [
-        anthropic.types.MessageCreateParams,
-        anthropic.types.Message,
-        anthropic.types.RawMessageStreamEvent,
-    ],
-    "gemini": [
-        google.GenerateContentResponse,
-        google.ContentDict,
-        google.Content,
-        google.GenerationConfig,
-        google.EmbedContentResponse,
-    ],
-    "realtime": [
-        openai.types.realtime.RealtimeClientEventParam,
-        openai.types.realtime.RealtimeServerEvent,
-    ],
-    "embeddings": [openai.types.EmbeddingCreateParams],
-    "images": [openai.types.ImageGenerateParams, openai.types.ImagesResponse],
-    "audio": [
-        openai.types.audio.SpeechCreateParams,
-        openai.types.audio.TranscriptionCreateResponse,
-        openai.types.audio.TranscriptionStreamEvent,
-        openai.types.audio.TranslationCreateResponse,
-    ],
-    "moderations": [openai.types.ModerationCreateParams],
-}
+SURFACES: Final = (
+    *("chat", "completions", "responses", "messages", "gemini", "realtime"),
+    *("embeddings", "images", "audio", "moderations"),
+)
+
+
+@functools.cache
+def roots() -> dict[str, list[Any]]:
+    """The types of each surface. Every process collects this file; one imports the SDKs, when it runs these tests."""
+    import anthropic.types
+    import openai.types.audio
+    import openai.types.chat
+    import openai.types.realtime
+    import openai.types.responses
+    from google.genai import types as google
+
+    return {
+        "chat": [
+            openai.types.chat.CompletionCreateParams,
+            openai.types.chat.ChatCompletion,
+            openai.types.chat.ChatCompletionChunk,
+        ],
+        "completions": [openai.types.CompletionCreateParams, openai.types.Completion],
+        "responses": [
+            openai.types.responses.ResponseCreateParams,
+            openai.types.responses.Response,
+            openai.types.responses.ResponseStreamEvent,
+        ],
+        "messages": [
+            anthropic.types.MessageCreateParams,
+            anthropic.types.Message,
+            anthropic.types.RawMessageStreamEvent,
+        ],
+        "gemini": [
+            google.GenerateContentResponse,
+            google.ContentDict,
+            google.Content,
+            google.GenerationConfig,
+            google.EmbedContentResponse,
+        ],
+        "realtime": [
+            openai.types.realtime.RealtimeClientEventParam,
+            openai.types.realtime.RealtimeServerEvent,
+        ],
+        "embeddings": [openai.types.EmbeddingCreateParams],
+        "images": [openai.types.ImageGenerateParams, openai.types.ImagesResponse],
+        "audio": [
+            openai.types.audio.SpeechCreateParams,
+            openai.types.audio.TranscriptionCreateResponse,
+            openai.types.audio.TranscriptionStreamEvent,
+            openai.types.audio.TranslationCreateResponse,
+        ],
+        "moderations": [openai.types.ModerationCreateParams],
+    }
+
 
 ID: Final = "an id or a name by which something is found again"
 CHOICE: Final = "one of a list of values"
@@ -153,7 +163,7 @@ def is_judged(path: list[tuple[str, bool, dict[str, str]]], leaf: Any = MAIL) ->
 @functools.cache
 def unjudged(surface: str) -> set[str]:
     """The names of all members of a surface that take a free text and are not judged."""
-    return {name for root in ROOTS[surface] for name in unjudged_below(root)}
+    return {name for root in roots()[surface] for name in unjudged_below(root)}
 
 
 def unjudged_below(root: Any) -> Iterator[str]:
@@ -180,7 +190,7 @@ def unjudged_below(root: Any) -> Iterator[str]:
                         todo.append((part, here))
 
 
-@pytest.mark.parametrize("surface", ROOTS)
+@pytest.mark.parametrize("surface", SURFACES)
 def test_a_text_of_the_vendors_types_is_judged(surface: str) -> None:
     new = unjudged(surface) - KNOWN
     assert not new, "judge them in names.rs, or say in NOT_TEXT why they are no text"
@@ -188,15 +198,16 @@ def test_a_text_of_the_vendors_types_is_judged(surface: str) -> None:
 
 def test_what_is_said_to_be_no_text_is_known_and_not_judged() -> None:
     """No name stays in the list that no vendor has any more."""
-    names = {name for surface in ROOTS for name in unjudged(surface)}
+    names = {name for surface in roots() for name in unjudged(surface)}
     assert KNOWN - names == set()
 
 
 def test_enough_is_looked_at() -> None:
     """The walk reaches what is deep inside: a text of each vendor that only a nested type has."""
     seen = set()
-    for roots in ROOTS.values():
-        for root in roots:
+    assert tuple(roots()) == SURFACES
+    for kinds in roots().values():
+        for root in kinds:
             seen |= {name for _, kind in parts_of(root) for name in reached(kind)}
     deep = {"cited_text", "document_title", "context", "suffix", "code", "logs", "thinking"}
     deep |= {"transcript", "revised_prompt", "partial_json", "stringValue", "webSearchQueries"}

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from fairlead.coding_tools.catalogue import catalogue
-from fairlead.coding_tools.entry import ToolEntry
 from fairlead.errors import Refusal
 from fairlead.process.minimal_environment import named_environment
 from fairlead.settings import ServeFields
 from fairlead.text.names_in import names_in
+
+if TYPE_CHECKING:
+    from fairlead.coding_tools.entry import ToolEntry
 
 Policy = Literal["refuse", "read", "allow"]
 
@@ -21,7 +22,8 @@ Policy = Literal["refuse", "read", "allow"]
 class AcpConfig(BaseModel):
     """The document of `FAIRLEAD_ACP_CONFIG`. `environment` is passed on to tools and may hold secrets."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # The command that starts an instance reads settings here, and never uses this class.
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     token: SecretStr = Field(min_length=16)
     tools: list[str]
@@ -39,6 +41,9 @@ def acp_tools(settings: ServeFields) -> list[ToolEntry]:
     names = names_in(settings.acp_tools)
     if not names:
         return []
+    # Most instances start no coding tool, and to read the catalogue takes a tenth of a second.
+    from fairlead.coding_tools.catalogue import catalogue  # noqa: PLC0415
+
     known = {each.id: each for each in catalogue().values() if each.acp is not None}
     for name in names:
         if name not in known:

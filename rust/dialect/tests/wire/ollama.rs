@@ -1,6 +1,6 @@
 //! The golden files of Ollama's dialect: requests as chat completions, and chat answers and streams in Ollama's format.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test ollama` rewrites the expected files; review the difference.
+//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test wire ollama` rewrites the expected files; review the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};

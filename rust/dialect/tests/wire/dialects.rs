@@ -1,7 +1,7 @@
 //! The golden matrix of dialects: each input file is in one dialect, with the expected output in the other dialect
 //! beside it.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test dialects` rewrites the expected files; review the difference.
+//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test wire dialects` rewrites the expected files; review the difference.
 
 use fairlead_core::routes::Surface;
 use fairlead_core::Dialect;
