@@ -245,6 +245,6 @@ def filled(provider: CatalogueProvider, template: str, specific: dict[str, Any])
                 param=f"providerSpecificData.{name}",
             )
         parts[name] = value
-    for name, derived in provider.derived.items():
-        parts[name] = derived.fill(parts)
+    for part, derived in provider.derived.items():
+        parts[part] = derived.fill(parts)
     return template.format_map(parts)

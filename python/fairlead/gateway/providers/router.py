@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from fastapi import APIRouter
 
-from fairlead.gateway.providers.catalogue import Variable
+from fairlead.gateway.providers.apis import Variable
 from fairlead.gateway.providers.connection_test import found_connection, test_connection
 from fairlead.gateway.providers.creation import (
     PLAIN,

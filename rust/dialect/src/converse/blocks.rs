@@ -1,7 +1,5 @@
 //! Writes the instructions, turns and content blocks of a `Converse` request.
 
-use std::borrow::Cow;
-
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::{Error, NameRule};
@@ -170,15 +168,15 @@ fn source(out: &mut Writer, format: &str, data: &str) {
 /// Writes a document. Bedrock requires a name, and rejects two documents of one name in a conversation.
 fn document(out: &mut Writer, format: &str, title: Option<&Text<'_>>, data: &str, documents: &mut usize) {
     *documents += 1;
-    let name = document_name(title.map(Text::decode), *documents);
+    let name = document_name(title.map(Text::decode).as_deref(), *documents);
     source(out.key("document").open(b'{').key("name").str(&name), format, data);
     out.close(b'}');
 }
 
 /// A name of the characters that Bedrock accepts: letters, digits, single spaces, `-`, `(`, `)`, `[` and `]`.
-fn document_name(title: Option<Cow<'_, str>>, number: usize) -> String {
+fn document_name(title: Option<&str>, number: usize) -> String {
     let mut name = String::new();
-    for char in title.as_deref().unwrap_or("Document").chars().take(MAX_NAME_CHARS - 10) {
+    for char in title.unwrap_or("Document").chars().take(MAX_NAME_CHARS - 10) {
         let fits = char.is_ascii_alphanumeric() || "-()[]".contains(char);
         if fits {
             name.push(char);
@@ -225,9 +223,9 @@ mod tests {
 
     #[test]
     fn a_document_has_a_name_that_bedrock_accepts() {
-        assert_eq!(document_name(Some("Q3 report_v2 (final).pdf".into()), 1), "Q3 report v2 (final) pdf");
-        assert_eq!(document_name(Some("帳簿".into()), 2), "Document 2");
+        assert_eq!(document_name(Some("Q3 report_v2 (final).pdf"), 1), "Q3 report v2 (final) pdf");
+        assert_eq!(document_name(Some("帳簿"), 2), "Document 2");
         assert_eq!(document_name(None, 1), "Document");
-        assert!(document_name(Some("a".repeat(400).into()), 12).len() <= MAX_NAME_CHARS);
+        assert!(document_name(Some(&"a".repeat(400)), 12).len() <= MAX_NAME_CHARS);
     }
 }

@@ -100,9 +100,8 @@ fn json_is_asked_for_in_words() {
 }
 
 fn answer(body: &Value) -> Result<Value, NoAnswer> {
-    let body = Bytes::from(body.to_string());
-    let read = protocol::answer(Protocol::BedrockConverse, &body, "m", "1")?;
-    Ok(serde_json::from_slice(&read).expect("JSON"))
+    let read = protocol::answer(Protocol::BedrockConverse, body.to_string().as_bytes(), "m", "1")?;
+    Ok(serde_json::from_slice(&read.expect("a rewritten answer")).expect("JSON"))
 }
 
 #[test]
@@ -135,8 +134,7 @@ fn what_is_no_answer_is_told_apart() {
     let message = json!({"message": {"role": "assistant", "content": [{"text": "hi"}]}});
     assert_eq!(answer(&json!({"message": "x"})), Err(NoAnswer::Without("output")));
     assert_eq!(answer(&json!({"output": {"message": {"content": 5}}})), Err(NoAnswer::Strange));
-    let body = Bytes::from_static(b"no JSON");
-    assert_eq!(protocol::answer(Protocol::BedrockConverse, &body, "m", "1"), Err(NoAnswer::NotJson));
+    assert_eq!(protocol::answer(Protocol::BedrockConverse, b"no JSON", "m", "1"), Err(NoAnswer::NotJson));
     for reason in ["malformed_model_output", "malformed_tool_use"] {
         let broken = answer(&json!({"output": message, "stopReason": reason}));
         assert!(matches!(broken, Err(NoAnswer::ProviderError(_))), "{broken:?}");

@@ -75,7 +75,6 @@ struct ReasoningText<'a> {
 /// The counts of an answer. As in the messages dialect, the input excludes the cache's tokens.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(clippy::struct_field_names, reason = "the unit of each field, as Bedrock names it")]
 pub(super) struct UsageIn {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,

@@ -57,7 +57,7 @@ pub(super) fn at_bedrock(sent: SentRequest, betas: Option<&str>) -> SentRequest 
     }
     known.dedup();
     if !known.is_empty() {
-        members.push_str(&format!(r#","anthropic_beta":[{}]"#, known.join(",")));
+        members.extend([r#","anthropic_beta":["#, &known.join(","), "]"]);
     }
     let mut sent = rewritten(sent, &["model", "stream"], &members);
     if unknown {

@@ -50,10 +50,11 @@ pub fn request_for(
     }
 }
 
-/// Returns a complete answer in the dialect of the protocol's API. `id` is the id of an answer that has none.
-pub fn answer(protocol: Protocol, body: &Bytes, model: &str, id: &str) -> Result<Bytes, NoAnswer> {
+/// Returns a complete answer in the dialect of the protocol's API; `None` if it is in that dialect already. `id` is the
+/// id of an answer that has none.
+pub fn answer(protocol: Protocol, body: &[u8], model: &str, id: &str) -> Result<Option<Bytes>, NoAnswer> {
     match protocol {
-        Protocol::Own | Protocol::VertexRawPredict | Protocol::BedrockInvoke => Ok(body.clone()),
-        Protocol::BedrockConverse => converse::read_answer(body, model, id),
+        Protocol::Own | Protocol::VertexRawPredict | Protocol::BedrockInvoke => Ok(None),
+        Protocol::BedrockConverse => converse::read_answer(body, model, id).map(Some),
     }
 }

@@ -363,10 +363,11 @@ impl Translation {
     pub fn answer(&self, target: &Target, upstream_model: &str, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
         let protocol = target.connection.protocol;
-        let body = protocol::answer(protocol, body, upstream_model, &self.context.id)
+        let rewritten = protocol::answer(protocol, body, upstream_model, &self.context.id)
             .map_err(|reason| no_answer(target, reason))?;
+        let body = rewritten.as_ref().unwrap_or(body);
         let whole =
-            translate::answer(pair, &body, &self.answer_context(pair)).map_err(|reason| no_answer(target, reason))?;
+            translate::answer(pair, body, &self.answer_context(pair)).map_err(|reason| no_answer(target, reason))?;
         self.judge(&whole.body)?;
         Ok(whole)
     }

@@ -78,6 +78,7 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
             "answer_ms": 600_000,
         },
         "paths": {},
+        "apis": [],
         "facts": "openai",
         "inexpressible": None,
         "revision": connection["revision"],
