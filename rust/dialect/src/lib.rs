@@ -10,6 +10,7 @@
 //! - [`shapes`]: errors in the format of each surface
 //! - `rejection`: why a provider rejected a request
 //! - [`fit`] and `foreign`: edits to a body for a model's limits, and for other vendors' signatures
+//! - `api` and `passing`: the API that a request needs, and edits to a chat completion that its model would reject
 //! - `provider_members`: size limits of members that only a provider reads
 //!
 //! For a caller and a provider of different dialects:

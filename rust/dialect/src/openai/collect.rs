@@ -47,7 +47,9 @@ impl Collected {
             return Verdict::Stop;
         }
         if let Some(Value::Array(choices)) = chunk.remove("choices") {
-            choices.into_iter().for_each(|choice| self.read_choice(choice));
+            for choice in choices {
+                self.read_choice(choice);
+            }
         }
         chunk.remove("object");
         for (name, value) in chunk {
@@ -75,7 +77,9 @@ impl Collected {
             match value {
                 Value::Null => {}
                 Value::Object(parts) => {
-                    parts.into_iter().for_each(|(part, value)| append(&mut known[&name][part], value))
+                    for (part, value) in parts {
+                        append(&mut known[&name][part], value);
+                    }
                 }
                 value => known[&name] = value,
             }
@@ -115,7 +119,9 @@ fn extend_message(message: &mut Value, name: &str, value: Value) {
                 message["tool_calls"] = json!([]);
             }
             if let Some(known) = message["tool_calls"].as_array_mut() {
-                calls.into_iter().for_each(|call| extend_calls(known, call));
+                for call in calls {
+                    extend_calls(known, call);
+                }
             }
         }
         (name, value) => append(&mut message[name], value),
@@ -165,9 +171,8 @@ mod tests {
     use super::*;
 
     fn stream(chunks: &[Value], end: &str) -> Bytes {
-        let mut text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-        text.push_str(end);
-        Bytes::from(text)
+        let events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+        Bytes::from(events.concat() + end)
     }
 
     fn chunk(delta: &Value, finish: Option<&str>) -> Value {
