@@ -26,6 +26,11 @@ pub(crate) fn level(efforts: &[Level], effort: Effort) -> Option<Level> {
     levels.clone().find(|level| *level >= wanted).or_else(|| levels.next_back())
 }
 
+/// Returns whether a request can disable the model's reasoning.
+pub(crate) fn can_switch_off(facts: &ModelFacts) -> bool {
+    facts.efforts.as_ref().is_none_or(|efforts| efforts.contains(&Level::None))
+}
+
 /// The samplers to send.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sampling<'a> {

@@ -2,8 +2,9 @@
 //!
 //! Some of OpenAI's models have only the responses API. Others accept tools on chat completions only without reasoning.
 
-use fairlead_core::{Api, Dialect, Level, ModelFacts};
+use fairlead_core::{Api, Dialect, ModelFacts};
 
+use crate::accepted::can_switch_off;
 use crate::model::Effort;
 use crate::openai::request::ChatRequest;
 use crate::translate::read_request;
@@ -50,9 +51,4 @@ impl ApiNeed {
             Self::Chat
         }
     }
-}
-
-/// Returns whether a request can disable the model's reasoning.
-pub(crate) fn can_switch_off(facts: &ModelFacts) -> bool {
-    facts.efforts.as_ref().is_none_or(|efforts| efforts.contains(&Level::None))
 }

@@ -11,6 +11,7 @@
 //! - `rejection`: why a provider rejected a request
 //! - [`fit`], `foreign` and `moved_images`: edits to a body for a model's limits, and for other vendors' signatures and
 //!   images
+//! - `api` and `passing`: the API that a request needs, and edits to a chat completion that its model would reject
 //! - `provider_members`: size limits of members that only a provider reads
 //! - [`account_objects`]: ids of objects in the provider's account
 //!

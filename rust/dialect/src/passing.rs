@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fairlead_core::json::{self, Kind, MAX_DEPTH};
 use fairlead_core::ModelFacts;
 
-use crate::api::can_switch_off;
+use crate::accepted::can_switch_off;
 use crate::fit::{insert, Edits};
 use crate::left_out::LeftOut;
 use crate::openai::request::ChatRequest;

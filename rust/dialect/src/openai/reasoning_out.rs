@@ -2,8 +2,7 @@
 
 use fairlead_core::{Error, ForcedTools, Level, ModelFacts, Thinking};
 
-use crate::accepted::{forces_tool, level};
-use crate::api::can_switch_off;
+use crate::accepted::{can_switch_off, forces_tool, level};
 use crate::left_out::LeftOut;
 use crate::model::{wrong, Effort, Member, Request};
 use crate::text::Writer;
