@@ -67,7 +67,7 @@ def test_openais_client_gets_images_of_chat_and_of_responses(
     message: Any = client.chat.completions.create(**ask).choices[0].message
     assert message.content == "Here."
     assert message.images[0]["image_url"]["url"] == f"data:image/png;base64,{PIXELS}"
-    found = []
+    found: list[Any] = []
     for piece in client.chat.completions.create(**ask, stream=True):
         found += getattr(piece.choices[0].delta, "images", None) or []
     assert found == message.images
