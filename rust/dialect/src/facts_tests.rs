@@ -8,9 +8,9 @@ use bytes::Bytes;
 use fairlead_core::{Dialect, Error, FactTable, ModelFacts};
 use serde_json::{json, Value};
 
+use crate::cache_hints::CacheHints;
 use crate::fit::{Destination, Fit};
 use crate::place::Place;
-use crate::prompt_cache::CacheHints;
 use crate::translate::{read_at, request_for, Pair, SentRequest};
 
 /// Returns the catalogue's facts of a model, named `provider/model`.

@@ -16,8 +16,8 @@
 //!
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
-//! - `system_turns` and `prompt_cache`: system messages in their position; cache keys and cache marks, which
-//!   `prompt_cache_edits` adds to forwarded bodies
+//! - `system_turns` and `prompt_cache`: system messages in their position; cache keys and cache marks by
+//!   `cache_hints`, which `prompt_cache_edits` adds to forwarded bodies
 //! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
 //! - `signature`, `portable_id` and `call_ids`: reasoning signatures, and ids of tool calls
 //! - `arguments`: arguments of tool calls in an answer
@@ -42,6 +42,7 @@ mod answer_context;
 mod answer_text;
 mod anthropic;
 mod arguments;
+mod cache_hints;
 mod call_ids;
 #[cfg(test)]
 mod carried_tests;
@@ -91,11 +92,11 @@ pub mod translate;
 
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;
+pub use cache_hints::CacheHints;
 pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};
 pub use place::Place;
-pub use prompt_cache::CacheHints;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use substance::answer_text;

@@ -136,7 +136,8 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
     let mut left_out = LeftOut::new(to.fit.drops);
     fit::adapt(&mut neutral, body, cap.as_deref());
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
-    prompt_cache::add(&mut neutral, pair.provider, to, body.len(), key.as_deref());
+    let marks = to.fit.cache.marks_for(pair.provider, to.facts, body.len());
+    prompt_cache::add(&mut neutral, pair.provider, to.facts, marks, key.as_deref());
     let tool_names =
         name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
     let (size, left) = (body.len(), &mut left_out);

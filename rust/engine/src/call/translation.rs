@@ -94,7 +94,8 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
 
 impl Bounds {
     fn of(choice: &Choice) -> Self {
-        let Choice { output_cap, inexpressible, is_rewritten, conversation, .. } = *choice;
+        let Choice { output_cap, inexpressible, is_rewritten, .. } = *choice;
+        let conversation = choice.prompt.as_ref().and_then(|prompt| prompt.conversation);
         Self { output_cap, inexpressible, is_rewritten, conversation }
     }
 
@@ -156,9 +157,7 @@ impl Translation {
             if wording.find(target, upstream_model).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
                 let fit = wording.bounds.at(target, upstream_model);
-                let price = snapshot.price(choice.model(at));
-                let pays = fit.cache.pays && price.is_some_and(|price| marks_pay(form, price));
-                let cache = CacheHints { pays, ..fit.cache };
+                let cache = cache_hints(fit.cache, form, snapshot.price(choice.model(at)));
                 let lowered = Fit { most: fit.cap.or(most), cache, ..fit };
                 let facts = target.connection.facts_of(upstream_model);
                 let to = Destination { model: upstream_model, fit: &lowered, facts };
@@ -353,9 +352,11 @@ impl Translation {
     }
 }
 
-/// Whether cache marks make a conversation cheaper. Chat providers without a price for writing cache every prompt anyway.
-fn marks_pay(form: Dialect, price: &Price) -> bool {
-    price.caching_pays() && (form != Dialect::Openai || price.cache_write.is_some())
+/// Returns the hints with marks only if they make a conversation cheaper. Chat providers without a price for writing
+/// cache every prompt.
+fn cache_hints(hints: CacheHints, form: Dialect, price: Option<&Price>) -> CacheHints {
+    let is_cheaper = |price: &Price| price.caching_pays() && (form != Dialect::Openai || price.cache_write.is_some());
+    CacheHints { pays: hints.pays && price.is_some_and(is_cheaper), ..hints }
 }
 
 /// The error for an invalid response, with the error that the provider reported in its place.
