@@ -3,11 +3,11 @@
 use fairlead_core::{Dialect, ModelFacts};
 use serde_json::{json, Value};
 
+use crate::cache_hints::CacheHints;
 use crate::facts_tests::{
     chat, chat_tools, gemini, messages, messages_tools, parsed, responses, with, written, CHAT, MESSAGES,
 };
 use crate::fit::Fit;
-use crate::prompt_cache::CacheHints;
 use crate::translate::Pair;
 
 /// Returns one value for each fact, with a request that the value changes.

@@ -11,7 +11,6 @@ use serde_json::{json, Value};
 use crate::api::ApiNeed;
 use crate::fit::{Destination, Fit};
 use crate::place::Place;
-use crate::prompt_cache::CacheHints;
 use crate::translate::{read_at, request_for, Pair, SentRequest};
 
 /// Returns the catalogue's facts of a model, named `provider/model`.

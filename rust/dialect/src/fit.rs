@@ -10,9 +10,9 @@ use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
 use fairlead_core::{CapMember, Dialect, ModelFacts, Thinking};
 use smallvec::SmallVec;
 
+use crate::cache_hints::CacheHints;
 use crate::foreign;
 use crate::model::{Effort, Request};
-use crate::prompt_cache::CacheHints;
 use crate::prompt_cache_edits;
 use crate::text::Text;
 
@@ -107,7 +107,7 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destina
     };
     // A conversation without another vendor's reasoning is written again as a whole, and nobody has it cached.
     if foreign.is_empty() && !is_completion {
-        edits.extend(prompt_cache_edits::edits(form, body, to));
+        edits.extend(prompt_cache_edits::edits(form, body, fit.cache, to.facts));
     }
     edits.extend(foreign);
     edits.sort_by_key(|(span, _)| span.start);

@@ -19,8 +19,8 @@
 //!
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
-//! - `system_turns` and `prompt_cache`: system messages in their position; cache keys and cache marks, which
-//!   `prompt_cache_edits` adds to forwarded bodies
+//! - `system_turns` and `prompt_cache`: system messages in their position; cache keys and cache marks by
+//!   `cache_hints`, which `prompt_cache_edits` adds to forwarded bodies
 //! - `accepted`, `accepted_media`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that
 //!   are renamed
 //! - `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions; `result_parts`: pictures
@@ -57,6 +57,7 @@ mod api;
 #[cfg(test)]
 mod api_tests;
 mod arguments;
+mod cache_hints;
 mod call_ids;
 #[cfg(test)]
 mod call_samples;
@@ -133,11 +134,11 @@ mod whole_of_stream;
 pub use answer_context::AnswerContext;
 pub use answer_text::AnswerText;
 pub use api::ApiNeed;
+pub use cache_hints::CacheHints;
 pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};
 pub use place::Place;
-pub use prompt_cache::CacheHints;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use stream_of_whole::stream_of_whole;

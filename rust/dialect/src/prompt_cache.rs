@@ -8,78 +8,28 @@ use std::borrow::Cow;
 
 use fairlead_core::{Dialect, ModelFacts};
 
-use crate::fit::Destination;
+use crate::cache_hints::{KEY, MARK, USUAL_MARKS};
 use crate::model::{Content, Part, Request, Role};
 use crate::portable_id::is_blank;
 
-/// How the conversation of a call uses prompt caches. The default changes nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CacheHints {
-    /// Identifies the caller's conversation, for providers with `prompt_cache_key`.
-    pub key: Option<u64>,
-    /// Reading the prompt from the cache costs less than sending it again.
-    pub pays: bool,
-}
-
-pub(super) const KEY: &str = "prompt_cache_key";
-pub(super) const MARK: &str = r#"{"type":"ephemeral"}"#;
-/// The tokens of the shortest prompt that most providers cache.
-const USUAL_LEAST: u64 = 1_024;
-const BYTES_PER_TOKEN: u64 = 4;
-/// The most marks of a request, if the facts do not say.
-const USUAL_MARKS: usize = 4;
 /// The newest user turns that get a mark. The last one is for the next request, the one before it is the last one of
 /// the previous request, so it is read now.
 const MARKED_TURNS: usize = 2;
 
-impl CacheHints {
-    /// Returns the key to add to a request of this size, as JSON. `None`: the provider does not accept one, or the
-    /// request is too short to be cached.
-    pub(super) fn key_for(self, provider: Dialect, facts: &ModelFacts, bytes: usize) -> Option<String> {
-        let is_accepted = matches!(provider, Dialect::Openai | Dialect::OpenaiResponses)
-            && facts.prompt_cache_key_most.is_some_and(|most| most > 0)
-            && !facts.refuses(KEY);
-        let key = self.key.filter(|_| is_accepted && reaches_least(facts, bytes))?;
-        Some(format!("\"fl-{key:016x}\""))
-    }
-
-    /// Returns the number of marks that a request of this size may get.
-    pub(super) fn marks_for(self, provider: Dialect, facts: &ModelFacts, bytes: usize) -> usize {
-        let most = match provider {
-            Dialect::Anthropic => facts.cache_marks.unwrap_or(USUAL_MARKS),
-            Dialect::Openai => facts.cache_marks.unwrap_or(0),
-            _ => 0,
-        };
-        if self.pays && reaches_least(facts, bytes) {
-            most.min(USUAL_MARKS)
-        } else {
-            0
-        }
-    }
-}
-
-/// Returns whether a text of this size is long enough to be cached.
-pub(super) fn reaches_least(facts: &ModelFacts, bytes: usize) -> bool {
-    bytes as u64 / BYTES_PER_TOKEN >= facts.cache_least.unwrap_or(USUAL_LEAST)
-}
-
 /// Adds the key and the marks to a translated request, unless the caller has set one of them. `key` is from
-/// [`CacheHints::key_for`], `bytes` is the size of the caller's body.
+/// `CacheHints::key_for`, `most` is the number of marks from `CacheHints::marks_for`.
 pub(crate) fn add<'a>(
     request: &mut Request<'a>,
     provider: Dialect,
-    to: Destination<'_>,
-    bytes: usize,
+    facts: &ModelFacts,
+    most: usize,
     key: Option<&'a str>,
 ) {
     if let Some(key) = key.filter(|_| !request.shared.iter().any(|(name, _)| name == KEY)) {
         request.shared.push((Cow::Borrowed(KEY), key));
     }
-    let automatic = take_automatic(request, provider, to.facts);
-    let most = match automatic {
-        Some(_) => to.facts.cache_marks.unwrap_or(USUAL_MARKS).min(USUAL_MARKS),
-        None => to.fit.cache.marks_for(provider, to.facts, bytes),
-    };
+    let automatic = take_automatic(request, provider, facts);
+    let most = automatic.map_or(most, |_| facts.cache_marks.unwrap_or(USUAL_MARKS).min(USUAL_MARKS));
     if most > 0 && !has_marks(request) {
         Marks { left: most, text: automatic.unwrap_or(MARK), is_chat: provider == Dialect::Openai }.set(request);
     }

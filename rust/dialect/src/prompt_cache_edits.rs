@@ -4,31 +4,33 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use fairlead_core::Dialect;
+use fairlead_core::{Dialect, ModelFacts};
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
-use crate::fit::{Destination, Edits};
+use crate::cache_hints::{CacheHints, KEY, MARK};
 use crate::model::{typed, Members};
-use crate::prompt_cache::{KEY, MARK};
 use crate::text::Text;
+
+/// Spans of a body and the bytes that replace them.
+type Insertions = SmallVec<[(Range<usize>, Bytes); 4]>;
 
 /// The newest user messages that get a mark.
 const MARKED_MESSAGES: usize = 2;
 
 /// Returns the edits that add a key or marks to a body for a provider of the same dialect.
-pub(crate) fn edits(form: Dialect, body: &[u8], to: Destination<'_>) -> Edits {
-    let mut edits = Edits::new();
-    let hints = to.fit.cache;
-    if let Some(key) = hints.key_for(form, to.facts, body.len()) {
+pub(crate) fn edits(form: Dialect, body: &[u8], hints: CacheHints, facts: &ModelFacts) -> Insertions {
+    let mut edits = Insertions::new();
+    if let Some(key) = hints.key_for(form, facts, body.len()) {
         if memmem::find(body, KEY.as_bytes()).is_none() {
             // The body is one object with a model, so its last brace closes it and the comma is valid.
             let close = memchr::memrchr(b'}', body);
             edits.extend(close.map(|at| (at..at, Bytes::from(format!(r#","{KEY}":{key}"#)))));
         }
     }
-    let most = hints.marks_for(form, to.facts, body.len());
+    let most = hints.marks_for(form, facts, body.len());
     if most > 0 && memmem::find(body, b"\"cache_control\"").is_none() {
         edits.extend(marked(form, body, most).unwrap_or_default());
     }
@@ -61,14 +63,14 @@ impl Message<'_> {
 }
 
 /// Returns the insertions of marks: after the newest user messages, then after the instructions and the tools.
-fn marked(form: Dialect, body: &[u8], most: usize) -> Option<Edits> {
+fn marked(form: Dialect, body: &[u8], most: usize) -> Option<Insertions> {
     let parsed: Body<'_> = serde_json::from_slice(body).ok()?;
     let messages = parsed.messages?;
     let is_chat = form == Dialect::Openai;
-    let said: &[&str] = if is_chat { &["user", "tool"] } else { &["user"] };
-    let mut edits = Edits::new();
-    let newest = messages.chunk_by(|one, next| one.is(said) == next.is(said)).rev();
-    for run in newest.filter(|run| run.first().is_some_and(|message| message.is(said))).take(MARKED_MESSAGES) {
+    let users: &[&str] = if is_chat { &["user", "tool"] } else { &["user"] };
+    let mut edits = Insertions::new();
+    let newest = messages.chunk_by(|one, next| one.is(users) == next.is(users)).rev();
+    for run in newest.filter(|run| run.first().is_some_and(|message| message.is(users))).take(MARKED_MESSAGES) {
         edits.extend(run.iter().rev().find_map(|message| marked_content(body, message.content?, is_chat)));
     }
     let instructions = if is_chat {

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use fairlead_core::{Dialect, ModelFacts};
 use serde_json::{json, Value};
 
+use crate::cache_hints::CacheHints;
 use crate::facts_tests::{known, parsed, with, written};
 use crate::fit::{Destination, Fit};
-use crate::prompt_cache::CacheHints;
 use crate::translate::{self, Pair};
 
 const CHAT: Dialect = Dialect::Openai;

@@ -170,7 +170,8 @@ pub(crate) fn written(
         drop_thinking(&mut neutral);
     }
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
-    prompt_cache::add(&mut neutral, pair.provider, to, body.len(), key.as_deref());
+    let marks = to.fit.cache.marks_for(pair.provider, to.facts, body.len());
+    prompt_cache::add(&mut neutral, pair.provider, to.facts, marks, key.as_deref());
     let tool_names =
         name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
     let written = write(&neutral, to, body.len(), &mut left_out)?;

@@ -28,7 +28,7 @@ class CacheMissSum(View):
     cause: Cause
     calls: int
     tokens: int = Field(description="Input that was not read from the cache.")
-    cost_usd_micros: int = Field(description="What reading it would have saved.")
+    cost_usd_micros: int = Field(description="The cost that reading it would have saved.")
     cost_usd: float
 
 

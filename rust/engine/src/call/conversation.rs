@@ -72,7 +72,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     }
-    if let Some(segments) = call.choice.segments.take() {
+    if let Some(segments) = call.choice.prompt.as_mut().and_then(|prompt| prompt.segments.take()) {
         call.settlement.note_prompt(&segments);
     }
     let (sent, request) = match combo_body::shape(&call, sent, request) {

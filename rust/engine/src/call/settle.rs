@@ -249,11 +249,12 @@ fn remember(choice: &Choice, at: usize, settlement: &mut Settlement, served: Opt
             target.served_model(choice.upstream_model(at), took);
         }
         let model = settlement.model.as_deref().unwrap_or_default();
-        let session = choice.held.map(|held| held.id).or_else(|| model::session(&settlement.admission, model));
+        let hold = choice.prompt.as_ref().and_then(|prompt| prompt.hold);
+        let session = hold.map(|hold| hold.id).or_else(|| model::session(&settlement.admission, model));
         if let (Some(session), Some(id)) = (session, choice.identity(at)) {
             settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
-            if let Some(held) = choice.held {
-                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(held.last_target, id) });
+            if let Some(hold) = hold {
+                settlement.set_cache_hold(CacheHold { conversation: session, end: HoldEnd::of(hold.last_target, id) });
             }
         }
     }

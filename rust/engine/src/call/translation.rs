@@ -109,7 +109,8 @@ pub fn chat_members(caller: Dialect, body: &Bytes, request: &ChatRequest) -> Res
 
 impl Bounds {
     fn of(choice: &Choice) -> Self {
-        let Choice { output_cap, inexpressible, is_rewritten, is_edited, conversation, .. } = *choice;
+        let Choice { output_cap, inexpressible, is_rewritten, is_edited, .. } = *choice;
+        let conversation = choice.prompt.as_ref().and_then(|prompt| prompt.conversation);
         Self { output_cap, inexpressible, is_rewritten, is_edited, conversation }
     }
 
@@ -231,8 +232,7 @@ impl Translation {
         }
         let fit = self.bounds.at(target, upstream_model);
         let form = target.connection.dialect;
-        let pays = fit.cache.pays && listed.price.is_some_and(|price| marks_pay(form, price));
-        let cache = CacheHints { pays, ..fit.cache };
+        let cache = cache_hints(fit.cache, form, listed.price);
         let lowered = Fit { most: fit.cap.or(listed.most), cache, ..fit };
         let facts = target.connection.facts_of(upstream_model);
         let to = Destination { model: upstream_model, fit: &lowered, facts };
@@ -426,9 +426,11 @@ impl Translation {
     }
 }
 
-/// Whether cache marks make a conversation cheaper. Chat providers without a price for writing cache every prompt anyway.
-fn marks_pay(form: Dialect, price: &Price) -> bool {
-    price.caching_pays() && (form != Dialect::Openai || price.cache_write.is_some())
+/// Returns the hints with marks only if they make a conversation cheaper. Chat providers without a price for writing
+/// cache every prompt.
+fn cache_hints(hints: CacheHints, form: Dialect, price: Option<&Price>) -> CacheHints {
+    let is_cheaper = |price: &Price| price.caching_pays() && (form != Dialect::Openai || price.cache_write.is_some());
+    CacheHints { pays: hints.pays && price.is_some_and(is_cheaper), ..hints }
 }
 
 /// The error for an invalid response, with the error that the provider reported in its place.

@@ -174,7 +174,8 @@ impl<'a> HeadReader<'a> {
         }
     }
 
-    /// A single match, so that each name is looked up once.
+    /// Reads a header by its name.
+    // Long: a single match, so that each name is looked up once.
     fn read(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
         let headers = &mut self.headers;
         match name {

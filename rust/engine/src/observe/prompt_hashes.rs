@@ -2,7 +2,7 @@
 //! so why the provider could not read the second one from its cache. The prompt itself is not stored.
 
 use crate::gate::request::Admission;
-use crate::route::model::caller;
+use crate::route::conversation::caller;
 use crate::route::segments::Segments;
 use fairlead_core::strategy::identity;
 use std::fmt::Write as _;

@@ -1,7 +1,6 @@
 //! The ordered targets of one request.
 
-use crate::route::conversation::HeldConversation;
-use crate::route::segments::Segments;
+use crate::route::prompt_use::PromptUse;
 use crate::upstream::limiter::Entrant;
 use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
@@ -39,12 +38,8 @@ pub struct Choice {
     pub is_rewritten: bool,
     /// The conversation was changed in a way that differs from turn to turn.
     pub is_edited: bool,
-    /// The conversation, if it stays with the target whose provider has it in its prompt cache.
-    pub held: Option<HeldConversation>,
-    /// Identifies the caller's conversation for providers that accept a key of their prompt cache.
-    pub conversation: Option<u64>,
-    /// The prompt, for models that read cached input at a lower price.
-    pub segments: Option<Box<Segments>>,
+    /// How the request uses providers' prompt caches. Boxed, because waiting calls contain the choice several times.
+    pub prompt: Option<Box<PromptUse>>,
 }
 
 /// The fields of a choice that only combos have.
@@ -163,9 +158,7 @@ impl Choice {
             betas: self.betas.clone(),
             is_rewritten: self.is_rewritten,
             is_edited: self.is_edited,
-            held: self.held,
-            conversation: self.conversation,
-            segments: None,
+            prompt: self.prompt.clone(),
         }
     }
 

@@ -4,22 +4,15 @@
 use crate::active_config::Live;
 use crate::gate::request::Admission;
 use crate::route::choice::Choice;
-use crate::route::model::caller;
+use crate::route::prompt_use::{HeldConversation, PromptUse};
 use crate::route::segments::Segments;
+use crate::upstream::target::Target;
 use fairlead_core::strategy::identity;
 use fairlead_core::Price;
 use std::cell::OnceCell;
 
 /// Providers cache prompts of 1,024 tokens and more. Shorter bodies are not read for it.
 const LEAST_BYTES: usize = 4 * 1_024;
-
-/// A conversation that stays with the target whose provider has it in its prompt cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldConversation {
-    pub id: u64,
-    /// The target that served it last.
-    pub last_target: Option<u64>,
-}
 
 /// The prompt of a request. It is read once, when it is first needed.
 pub struct Prompt<'a> {
@@ -63,27 +56,37 @@ impl<'a> Prompt<'a> {
         self.is_cacheable() && live.snapshot.candidates(prefix).len() > 1 && has_cheap_reads(live, model)
     }
 
-    /// Adds what depends on the prompt to a choice: the key of the provider's cache, and the segments for the record.
-    pub fn describe(self, live: &Live, choice: &mut Choice) {
-        if !self.is_cacheable() {
-            return;
+    /// Adds what depends on the prompt to a choice: the hold, the key of the provider's cache, and the segments for the
+    /// record.
+    pub fn describe(self, live: &Live, hold: Option<HeldConversation>, choice: &mut Choice) {
+        let mut prompt = PromptUse { hold, ..PromptUse::default() };
+        if self.is_cacheable() {
+            let mut targets = choice.targets.iter().enumerate();
+            if targets.any(|(at, target)| accepts_key(target, choice.upstream_model(at))) {
+                prompt.conversation = self.conversation();
+            }
+            if has_cheap_reads(live, choice.model(0)) {
+                let _segments = self.segments();
+                prompt.segments = self.segments.into_inner().flatten();
+            }
         }
-        let mut targets = choice.targets.iter().enumerate();
-        if targets.any(|(at, target)| {
-            let facts = target.connection.facts_of(choice.upstream_model(at));
-            facts.prompt_cache_key_most.is_some_and(|most| most > 0)
-        }) {
-            choice.conversation = self.conversation();
-        }
-        if has_cheap_reads(live, choice.model(0)) {
-            let _segments = self.segments();
-            choice.segments = self.segments.into_inner().flatten().map(Box::new);
+        if prompt.hold.is_some() || prompt.conversation.is_some() || prompt.segments.is_some() {
+            choice.prompt = Some(Box::new(prompt));
         }
     }
 
     fn is_cacheable(&self) -> bool {
         self.body.len() >= LEAST_BYTES
     }
+}
+
+/// The name of the caller in identities.
+pub fn caller(admission: &Admission) -> &str {
+    admission.principal.key().map_or_else(|| admission.principal.kind(), |key| key.id.as_str())
+}
+
+fn accepts_key(target: &Target, model: &str) -> bool {
+    target.connection.facts_of(model).prompt_cache_key_most.is_some_and(|most| most > 0)
 }
 
 fn has_cheap_reads(live: &Live, model: &str) -> bool {

@@ -10,7 +10,7 @@
 //! - [`outbound`] selects the outbound proxy.
 //! - [`lease`] handles connections that are leased to one session.
 //! - [`segments`] reads a prompt as hashes; [`conversation`] identifies a conversation, and those that stay with the
-//!   connection that has them cached.
+//!   connection that has them cached; [`prompt_use`] is what a choice keeps of it.
 //! - [`affinity`] remembers which target served a session; [`handover_notes`] stores the notes for the next target.
 
 pub mod accounts;
@@ -28,4 +28,5 @@ pub mod outbound;
 pub mod permission;
 pub mod permitted;
 pub mod picture;
+pub mod prompt_use;
 pub mod segments;

@@ -7,11 +7,12 @@ use crate::gate::request::Admission;
 use crate::route::bare;
 use crate::route::choice::Choice;
 use crate::route::choose::{self, RoutingHints};
-use crate::route::conversation::{HeldConversation, Prompt};
+use crate::route::conversation::{caller, Prompt};
 use crate::route::lease;
 use crate::route::near_names;
 use crate::route::permission::admit;
 use crate::route::picture::has_picture;
+use crate::route::prompt_use::HeldConversation;
 use crate::route::segments::Segments;
 use crate::shared::Shared;
 use fairlead_core::strategy::{auto, identity, Demand, Strategy};
@@ -71,8 +72,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         let ask = Demand { pack: admission.routing.pack, ..ask };
         let choice = live.combos.choose(live.reach(), combo, &ask, key)?;
         let mut choice = lease::narrow(choice, leased)?;
-        choice.held = protected.map(|id| HeldConversation { id, last_target });
-        prompt.describe(live, &mut choice);
+        prompt.describe(live, protected.map(|id| HeldConversation { id, last_target }), &mut choice);
         live.outbound.apply(&mut choice, key, ready.map(|ready| ready.id.as_str()));
         return Ok(choice);
     }
@@ -81,8 +81,8 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     }
     let affinity = if live.accounts.wants_affinity { session.or_else(|| prompt.opening()) } else { None };
     let is_held = prompt.is_held(live, name);
-    let held = if is_held { session.or_else(|| prompt.conversation_with(model)) } else { session };
-    let last_target = held.and_then(find_last);
+    let place = if is_held { session.or_else(|| prompt.conversation_with(model)) } else { session };
+    let last_target = place.and_then(find_last);
     let hints =
         RoutingHints { pin: admission.pin.as_deref(), last_target, leased, affinity, ..RoutingHints::default() };
     let mut choice = choose::choose(live, name, key, hints).map_err(|fault| {
@@ -93,8 +93,8 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
             fault
         }
     })?;
-    choice.held = held.filter(|_| is_held).map(|id| HeldConversation { id, last_target });
-    prompt.describe(live, &mut choice);
+    let hold = place.filter(|_| is_held).map(|id| HeldConversation { id, last_target });
+    prompt.describe(live, hold, &mut choice);
     live.outbound.apply(&mut choice, key, None);
     Ok(choice)
 }
@@ -153,9 +153,4 @@ pub fn estimated_tokens(body: &[u8]) -> u64 {
 pub fn session(admission: &Admission, model: &str) -> Option<u64> {
     let session = admission.session_id.as_deref()?;
     Some(identity(&[caller(admission), session, model]))
-}
-
-/// The name of the caller in identities.
-pub fn caller(admission: &Admission) -> &str {
-    admission.principal.key().map_or_else(|| admission.principal.kind(), |key| key.id.as_str())
 }
