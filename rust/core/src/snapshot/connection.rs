@@ -201,6 +201,36 @@ impl Connection {
     pub fn output_cap(&self, upstream_model: &str) -> Option<u64> {
         self.output_caps.get(upstream_model).copied()
     }
+
+    /// Returns the index of the API that serves a model, by the model's name at the provider. `None`: the connection's
+    /// own dialect and address.
+    pub fn api_of(&self, upstream_model: &str) -> Option<usize> {
+        self.apis.iter().position(|api| api.serves(upstream_model))
+    }
+
+    /// Returns the dialect in which a model is called, by the model's name at the provider.
+    pub fn dialect_of(&self, upstream_model: &str) -> Dialect {
+        let api = self.api_of(upstream_model).and_then(|at| self.apis.get(at));
+        api.map_or(self.dialect, |api| api.dialect)
+    }
+
+    /// Returns this connection as it uses one of its APIs.
+    #[must_use]
+    pub fn by_api(&self, api: &ModelApi) -> Self {
+        Self {
+            dialect: api.dialect,
+            protocol: api.protocol,
+            base_url: api.base_url.clone(),
+            strip: api.strip.clone(),
+            chat_path: None,
+            aws: api.aws.clone().or_else(|| self.aws.clone()),
+            paths: HashMap::new(),
+            facts_name: api.facts_name.clone(),
+            facts: Arc::clone(&api.facts),
+            apis: Vec::new(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A state that ends only through an operator, a new credential or its expiry.
@@ -256,4 +286,33 @@ fn one() -> u32 {
 
 fn default_priority() -> u32 {
     50
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_api_that_serves_a_model_has_it() {
+        let connection: Connection = serde_json::from_value(serde_json::json!({
+            "id": "c", "provider": "bedrock", "prefixes": ["bedrock"], "dialect": "openai", "base_url": "http://h/openai/v1",
+            "auth": "none", "apis": [
+                {"models": ["*anthropic.claude*"], "dialect": "anthropic", "protocol": "bedrock-invoke", "base_url": "http://h"},
+                {"models": ["*"], "except": ["openai.*"], "dialect": "anthropic", "protocol": "bedrock-converse",
+                 "base_url": "http://h"},
+            ],
+        }))
+        .expect("a connection");
+        for (model, api, dialect) in [
+            ("us.anthropic.claude-opus-5-5", Some(0), Dialect::Anthropic),
+            ("arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-5", Some(0), Dialect::Anthropic),
+            ("amazon.nova-pro-v1:0", Some(1), Dialect::Anthropic),
+            ("openai.gpt-oss-120b-1:0", None, Dialect::Openai),
+        ] {
+            assert_eq!((connection.api_of(model), connection.dialect_of(model)), (api, dialect), "{model}");
+        }
+        let claude = connection.by_api(&connection.apis[0]);
+        assert_eq!((claude.protocol, claude.base_url.as_str()), (Protocol::BedrockInvoke, "http://h"));
+        assert_eq!((claude.id.as_str(), claude.apis.len()), ("c", 0));
+    }
 }
