@@ -22,16 +22,16 @@ pub(super) fn others(caller: Dialect) -> impl Iterator<Item = Pair> {
 }
 
 /// A request as the provider receives it.
-pub(super) struct Sent {
+pub(super) struct ProviderRequest {
     pub(super) body: Value,
     pub(super) left_out: Vec<String>,
     pub(super) names: ToolNames,
 }
 
-pub(super) fn send(pair: Pair, body: &Value) -> Sent {
+pub(super) fn send(pair: Pair, body: &Value) -> ProviderRequest {
     let sent = written(pair, body, &ModelFacts::default(), &Fit::default());
     let sent = sent.unwrap_or_else(|error| panic!("{pair:?}: {error:?}"));
-    Sent { body: parsed(&sent), left_out: sent.left_out, names: sent.tool_names }
+    ProviderRequest { body: parsed(&sent), left_out: sent.left_out, names: sent.tool_names }
 }
 
 pub(super) fn refused(pair: Pair, body: &Value) -> String {

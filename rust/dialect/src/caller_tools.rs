@@ -24,6 +24,19 @@ pub(crate) enum CallForm {
     ToolSearch,
 }
 
+impl CallForm {
+    /// The name of a tool that the caller runs. Other tools have names of their own.
+    pub(crate) fn tool_name(self) -> &'static str {
+        match self {
+            Self::Function | Self::Custom => "",
+            Self::LocalShell => "local_shell",
+            Self::Shell => "shell",
+            Self::ApplyPatch => "apply_patch",
+            Self::ToolSearch => "tool_search",
+        }
+    }
+}
+
 /// A tool that was sent under another name or in another form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallerTool {

@@ -58,10 +58,10 @@ fn a_complete_answer_becomes_a_stream_with_all_of_it() {
     for provider in ALL {
         let stream = stream_of_whole(provider, answer(provider).to_string().as_bytes()).expect("a stream");
         for caller in ALL {
-            let (said, outcome, output) = follow(Pair { caller, provider }, &stream);
-            assert_eq!((outcome, output), (Outcome::Completed, 2), "{caller:?} {provider:?} {said}");
-            for text in ["Hm.", "So é.", "\"f\""] {
-                assert!(said.contains(text), "{caller:?} {provider:?} {said}");
+            let (text, outcome, output) = follow(Pair { caller, provider }, &stream);
+            assert_eq!((outcome, output), (Outcome::Completed, 2), "{caller:?} {provider:?} {text}");
+            for expected in ["Hm.", "So é.", "\"f\""] {
+                assert!(text.contains(expected), "{caller:?} {provider:?} {text}");
             }
         }
     }
@@ -140,8 +140,8 @@ fn an_error_stays_one() {
     for provider in ALL {
         let body = if provider == Dialect::Anthropic { &of_messages } else { &error };
         let stream = stream_of_whole(provider, body.to_string().as_bytes()).expect("a stream");
-        let (said, outcome, _) = follow(Pair { caller: Dialect::Openai, provider }, &stream);
-        assert!(outcome == Outcome::UpstreamFailed && said.contains("Too much."), "{provider:?} {said}");
+        let (text, outcome, _) = follow(Pair { caller: Dialect::Openai, provider }, &stream);
+        assert!(outcome == Outcome::UpstreamFailed && text.contains("Too much."), "{provider:?} {text}");
         let whole = whole_of_stream(provider, &stream).expect("the error");
         let read = translate::answer(Pair { caller: Dialect::Openai, provider }, &whole, &AnswerContext::default());
         assert!(matches!(read, Err(translate::NoAnswer::ProviderError(_))), "{provider:?} {read:?}");

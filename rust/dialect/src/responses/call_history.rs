@@ -40,12 +40,10 @@ pub(super) fn read<'a>(
     }
     match kind {
         "function_call" | "custom_tool_call" => named_call(kind, item, path, request)?,
-        "local_shell_call" => {
-            call(item.action, CallForm::LocalShell, "local_shell", item.call_id.or(item.id), path, request)?
-        }
-        "shell_call" => call(item.action, CallForm::Shell, "shell", item.call_id, path, request)?,
-        "apply_patch_call" => call(item.operation, CallForm::ApplyPatch, "apply_patch", item.call_id, path, request)?,
-        "tool_search_call" => call(item.arguments, CallForm::ToolSearch, "tool_search", item.call_id, path, request)?,
+        "local_shell_call" => call(item.action, CallForm::LocalShell, item.call_id.or(item.id), path, request)?,
+        "shell_call" => call(item.action, CallForm::Shell, item.call_id, path, request)?,
+        "apply_patch_call" => call(item.operation, CallForm::ApplyPatch, item.call_id, path, request)?,
+        "tool_search_call" => call(item.arguments, CallForm::ToolSearch, item.call_id, path, request)?,
         "function_call_output"
         | "custom_tool_call_output"
         | "local_shell_call_output"
@@ -89,14 +87,13 @@ fn named_call<'a>(
 fn call<'a>(
     arguments: Option<&'a RawValue>,
     form: CallForm,
-    name: &'static str,
     id: Option<Text<'a>>,
     path: &dyn Fn() -> String,
     request: &mut Request<'a>,
 ) -> Result<(), Error> {
     let id = id.ok_or_else(|| missing(path, "call_id"))?;
     let arguments = arguments.map(RawValue::get).filter(|arguments| arguments.starts_with('{')).unwrap_or("{}");
-    let name = sent_name(request, None, form, &name.into());
+    let name = sent_name(request, None, form, &form.tool_name().into());
     push_assistant_part(request, Part::new(path(), Content::Call(Call { id, name, arguments: arguments.into() })));
     Ok(())
 }
