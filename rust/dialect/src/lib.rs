@@ -17,7 +17,7 @@
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
 //! - `model` and `text`: the common form of a request; `place`: request data from the URL
 //! - `accepted`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that are renamed
-//! - `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions; `result_parts`: pictures
+//! - `call_form`, `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions; `result_parts`: pictures
 //!   inside the text of a tool's result
 //! - `signature`, `portable_id` and `call_ids`: reasoning signatures, and ids of tool calls
 //! - `arguments`: arguments of tool calls in an answer
@@ -43,6 +43,7 @@ mod answer_context;
 mod answer_text;
 mod anthropic;
 mod arguments;
+mod call_form;
 mod call_ids;
 #[cfg(test)]
 mod call_samples;

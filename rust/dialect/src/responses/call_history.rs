@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use fairlead_core::Error;
 use serde_json::value::RawValue;
 
-use super::request_in::{push_assistant_part, ItemIn, PartIn};
+use super::item_in::{push_assistant_part, ItemIn, PartIn};
 use super::tools_in;
-use crate::caller_tools::{sent_name, text_arguments, CallForm};
+use crate::call_form::CallForm;
+use crate::caller_tools::{sent_name, text_arguments};
 use crate::model::{wrong, Call, Content, Part, Request, Role, Turn};
 use crate::openai::members::arguments;
 use crate::openai::part::read_parts;

@@ -6,7 +6,8 @@ use fairlead_core::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::caller_tools::{add, sent_name, type_of, AllowedIn, CallForm, CustomIn};
+use crate::call_form::CallForm;
+use crate::caller_tools::{add, sent_name, type_of, AllowedIn, CustomIn};
 use crate::model::{typed, unsupported, wrong, Choice, Request, Tool};
 use crate::openai::members::tool_choice;
 use crate::text::Text;
