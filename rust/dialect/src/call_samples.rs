@@ -22,16 +22,16 @@ pub(super) fn others(caller: Dialect) -> impl Iterator<Item = Pair> {
 }
 
 /// A request as the provider receives it.
-pub(super) struct Sent {
+pub(super) struct ProviderRequest {
     pub(super) body: Value,
     pub(super) left_out: Vec<String>,
     pub(super) names: ToolNames,
 }
 
-pub(super) fn send(pair: Pair, body: &Value) -> Sent {
+pub(super) fn send(pair: Pair, body: &Value) -> ProviderRequest {
     let sent = written(pair, body, &ModelFacts::default(), &Fit::default());
     let sent = sent.unwrap_or_else(|error| panic!("{pair:?}: {error:?}"));
-    Sent { body: parsed(&sent), left_out: sent.left_out, names: sent.tool_names }
+    ProviderRequest { body: parsed(&sent), left_out: sent.left_out, names: sent.tool_names }
 }
 
 pub(super) fn refused(pair: Pair, body: &Value) -> String {
@@ -82,9 +82,8 @@ pub(super) fn first_call(provider: Dialect, body: &Value) -> (Value, Value) {
 /// What a provider receives after the first call, as text.
 pub(super) fn first_result(provider: Dialect, body: &Value) -> String {
     match provider {
-        CHAT => body["messages"][2].to_string(),
+        CHAT | MESSAGES => body["messages"][2].to_string(),
         RESPONSES => body["input"][2].to_string(),
-        MESSAGES => body["messages"][2].to_string(),
         GEMINI => body["contents"][2].to_string(),
     }
 }

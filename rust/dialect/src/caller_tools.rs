@@ -7,49 +7,10 @@ use fairlead_core::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::call_form::{CallForm, CallerTool};
 use crate::model::{typed, Request, Tool};
 use crate::text::{Text, Writer};
 use crate::text_argument::PARAMETER;
-
-/// The form of a call in the caller's dialect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum CallForm {
-    #[default]
-    Function,
-    /// A tool that takes one text.
-    Custom,
-    LocalShell,
-    Shell,
-    ApplyPatch,
-    ToolSearch,
-}
-
-/// A tool that was sent under another name or in another form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CallerTool {
-    /// The function's name at the provider.
-    pub(crate) sent: String,
-    /// The caller's name.
-    pub(crate) own: String,
-    pub(crate) namespace: Option<String>,
-    pub(crate) form: CallForm,
-}
-
-impl CallerTool {
-    /// Returns a function that was only renamed.
-    pub(crate) fn renamed(sent: String, own: String) -> Self {
-        Self { sent, own, namespace: None, form: CallForm::Function }
-    }
-
-    fn is(&self, namespace: Option<&str>, form: CallForm, own: &str) -> bool {
-        self.form == form && self.own == own && self.namespace.as_deref() == namespace
-    }
-
-    /// Returns whether a call has the same form in the caller's dialect.
-    pub(crate) fn is_renamed_only(&self) -> bool {
-        self.namespace.is_none() && self.form == CallForm::Function
-    }
-}
 
 /// A custom tool. Both OpenAI dialects define it with the same members.
 #[derive(Deserialize)]
@@ -95,7 +56,7 @@ impl<'a> CustomIn<'a> {
             None => self.description,
             Some((definition, syntax)) => {
                 let own = self.description.as_ref().map(Text::decode).unwrap_or_default();
-                let syntax = syntax.as_ref().map_or("".into(), |syntax| format!(" ({})", syntax.decode()));
+                let syntax = syntax.as_ref().map_or(String::new(), |syntax| format!(" ({})", syntax.decode()));
                 let text = format!("{own}\n\nThe input must match this grammar{syntax}:\n{}", definition.decode());
                 Some(text.trim_start().to_owned().into())
             }

@@ -58,10 +58,10 @@ fn a_complete_answer_becomes_a_stream_with_all_of_it() {
     for provider in ALL {
         let stream = stream_of_whole(provider, answer(provider).to_string().as_bytes()).expect("a stream");
         for caller in ALL {
-            let (said, outcome, output) = follow(Pair { caller, provider }, &stream);
-            assert_eq!((outcome, output), (Outcome::Completed, 2), "{caller:?} {provider:?} {said}");
-            for text in ["Hm.", "So é.", "\"f\""] {
-                assert!(said.contains(text), "{caller:?} {provider:?} {said}");
+            let (text, outcome, output) = follow(Pair { caller, provider }, &stream);
+            assert_eq!((outcome, output), (Outcome::Completed, 2), "{caller:?} {provider:?} {text}");
+            for expected in ["Hm.", "So é.", "\"f\""] {
+                assert!(text.contains(expected), "{caller:?} {provider:?} {text}");
             }
         }
     }
@@ -98,7 +98,7 @@ fn pieces_of_a_stream_are_joined() {
         chunk(call(json!({"index": 0, "function": {"name": "f", "arguments": "{}"}})), Value::Null),
         chunk(call(json!({"index": 1, "function": {"arguments": "}"}})), Value::Null),
     ];
-    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let stream = events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
     let whole = whole_of_stream(Dialect::Openai, &Bytes::from(format!("{stream}data: [DONE]"))).expect("an answer");
     let whole: Value = serde_json::from_slice(&whole).expect("JSON");
     let function =
@@ -126,7 +126,7 @@ fn pieces_of_a_stream_are_joined() {
         json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
         json!({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}),
     ];
-    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let stream = events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
     let whole: Value =
         serde_json::from_slice(&whole_of_stream(Dialect::OpenaiResponses, &Bytes::from(stream)).expect("an answer"))
             .expect("JSON");
@@ -140,8 +140,8 @@ fn an_error_stays_one() {
     for provider in ALL {
         let body = if provider == Dialect::Anthropic { &of_messages } else { &error };
         let stream = stream_of_whole(provider, body.to_string().as_bytes()).expect("a stream");
-        let (said, outcome, _) = follow(Pair { caller: Dialect::Openai, provider }, &stream);
-        assert!(outcome == Outcome::UpstreamFailed && said.contains("Too much."), "{provider:?} {said}");
+        let (text, outcome, _) = follow(Pair { caller: Dialect::Openai, provider }, &stream);
+        assert!(outcome == Outcome::UpstreamFailed && text.contains("Too much."), "{provider:?} {text}");
         let whole = whole_of_stream(provider, &stream).expect("the error");
         let read = translate::answer(Pair { caller: Dialect::Openai, provider }, &whole, &AnswerContext::default());
         assert!(matches!(read, Err(translate::NoAnswer::ProviderError(_))), "{provider:?} {read:?}");
@@ -173,9 +173,8 @@ fn odd_values_break_nothing() {
 }
 
 fn chat_stream(chunks: &[Value], end: &str) -> Bytes {
-    let mut text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-    text.push_str(end);
-    Bytes::from(text)
+    let events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    Bytes::from(events.concat() + end)
 }
 
 fn chunk(delta: &Value, finish: Option<&str>) -> Value {

@@ -23,8 +23,8 @@
 //!   `cache_hints`, which `prompt_cache_edits` adds to forwarded bodies
 //! - `accepted`, `accepted_media`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that
 //!   are renamed
-//! - `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions; `result_parts`: pictures
-//!   inside the text of a tool's result
+//! - `call_form`, `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions;
+//!   `result_parts`: pictures inside the text of a tool's result
 //! - `signature`, `portable_id`, `call_ids` and `unique_ids`: reasoning signatures, and ids of tool calls
 //! - `arguments`: arguments of tool calls in an answer; `media`: its images and audio
 //! - `answer_context`: parts of an answer that depend on its request
@@ -58,6 +58,7 @@ mod api;
 mod api_tests;
 mod arguments;
 mod cache_hints;
+mod call_form;
 mod call_ids;
 #[cfg(test)]
 mod call_samples;

@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::caller_tools::CallerTool;
+use crate::call_form::CallerTool;
 use crate::text::Text;
 
 /// A request. Numbers that no rule reads are stored as text.

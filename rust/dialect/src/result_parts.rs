@@ -39,7 +39,7 @@ fn read(text: &str) -> Option<(Vec<Content<'static>>, bool)> {
         Value::Object(mut members) => match members.remove("content") {
             Some(Value::Array(list)) => {
                 has_failed = members.remove("isError") == Some(Value::Bool(true));
-                (list, (!members.is_empty()).then(|| Value::Object(members)))
+                (list, (!members.is_empty()).then_some(Value::Object(members)))
             }
             Some(content) => {
                 members.insert("content".to_owned(), content);

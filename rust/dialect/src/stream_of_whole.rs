@@ -66,7 +66,7 @@ fn chat(mut answer: Value) -> Bytes {
     if let Some(usage) = usage {
         answer["choices"] = json!([]);
         answer["usage"] = usage;
-        stream.push_str(&format!("data: {answer}\n\n"));
+        stream += &["data: ", &answer.to_string(), "\n\n"].concat();
     }
     Bytes::from(stream + "data: [DONE]\n\n")
 }

@@ -16,7 +16,7 @@ pub(crate) const PARAMETER: &str = "input";
 pub(crate) struct TextArgument {
     state: State,
     /// The arguments before the text, or an incomplete escape in it.
-    held: String,
+    pending: String,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +35,11 @@ impl TextArgument {
     pub(crate) fn push(&mut self, piece: &str, out: &mut Vec<u8>) {
         match self.state {
             State::Before => {
-                self.held.push_str(piece);
-                match after_opening(&self.held) {
+                self.pending.push_str(piece);
+                match after_opening(&self.pending) {
                     Opening::Complete(at) => {
-                        let rest = self.held.split_off(at);
-                        self.held.clear();
+                        let rest = self.pending.split_off(at);
+                        self.pending.clear();
                         self.state = State::Inside;
                         self.push_text(&rest, out);
                     }
@@ -48,17 +48,17 @@ impl TextArgument {
                 }
             }
             State::Inside => self.push_text(piece, out),
-            State::Other => self.held.push_str(piece),
+            State::Other => self.pending.push_str(piece),
             State::After => {}
         }
     }
 
     /// Ends the arguments and appends what is left of the text.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
-        let held = std::mem::take(&mut self.held);
+        let pending = std::mem::take(&mut self.pending);
         // An escape that was cut off has no meaning.
         if matches!(self.state, State::Before | State::Other) {
-            Text::from(whole(&held)).push_inner(out);
+            Text::from(whole(&pending)).push_inner(out);
         }
         self.state = State::After;
     }
@@ -68,52 +68,52 @@ impl TextArgument {
             if self.state != State::Inside {
                 return;
             }
-            if !self.held.is_empty() {
-                self.held.push(char);
+            if !self.pending.is_empty() {
+                self.pending.push(char);
                 self.end_escape(out);
                 continue;
             }
             match char {
                 '"' => self.state = State::After,
-                '\\' => self.held.push(char),
+                '\\' => self.pending.push(char),
                 _ => push_escaped(char, out),
             }
         }
     }
 
-    /// Appends the held escape if it is complete. Both halves of a surrogate pair are held until the second is complete.
+    /// Appends the pending escape if it is complete. A surrogate pair is pending until both halves are complete.
     fn end_escape(&mut self, out: &mut Vec<u8>) {
-        let held = &self.held;
-        let bytes = held.as_bytes();
+        let pending = &self.pending;
+        let bytes = pending.as_bytes();
         match bytes {
             [b'\\', b'u', digits @ ..] if digits.len() < 4 && digits.iter().all(u8::is_ascii_hexdigit) => return,
-            [b'\\', b'u', ..] if is_first_half(held) => {
+            [b'\\', b'u', ..] if is_first_half(pending) => {
                 let rest = bytes.get(6..).unwrap_or_default();
                 if rest.len() < 6 && br"\u".starts_with(rest.get(..2).unwrap_or(rest)) {
                     return;
                 }
-                let is_pair = is_second_half(held.get(6..).unwrap_or_default());
-                match held.get(6..).filter(|_| !is_pair).map(str::to_owned) {
+                let is_pair = is_second_half(pending.get(6..).unwrap_or_default());
+                match pending.get(6..).filter(|_| !is_pair).map(str::to_owned) {
                     None => out.extend_from_slice(bytes),
                     Some(rest) => {
                         out.extend_from_slice(br"\ufffd");
-                        self.held.clear();
+                        self.pending.clear();
                         return self.push_text(&rest, out);
                     }
                 }
             }
-            [b'\\', b'u', ..] if is_second_half(held) => out.extend_from_slice(br"\ufffd"),
+            [b'\\', b'u', ..] if is_second_half(pending) => out.extend_from_slice(br"\ufffd"),
             [b'\\', b'u', digits @ ..] if digits.iter().all(u8::is_ascii_hexdigit) => out.extend_from_slice(bytes),
             [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't'] => out.extend_from_slice(bytes),
             // Not an escape of JSON: the backslash is meant as one.
             _ => {
-                let rest = held.get(1..).unwrap_or_default().to_owned();
+                let rest = pending.get(1..).unwrap_or_default().to_owned();
                 out.extend_from_slice(br"\\");
-                self.held.clear();
+                self.pending.clear();
                 return self.push_text(&rest, out);
             }
         }
-        self.held.clear();
+        self.pending.clear();
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
             let arguments = json!({"input": text}).to_string();
             let ascii: String = arguments.chars().map(|char| match char {
                 char if char.is_ascii() => char.to_string(),
-                char => char.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+                char => char.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat(),
             }).collect();
             for arguments in [arguments, ascii] {
                 let (mut reader, mut out) = (TextArgument::default(), Vec::new());

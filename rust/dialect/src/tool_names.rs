@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fairlead_core::{Letters, NameRule};
 
-use crate::caller_tools::CallerTool;
+use crate::call_form::CallerTool;
 use crate::model::{Answer, Choice, Content, Event, Request};
 use crate::portable_id::fitted;
 use crate::text::Text;

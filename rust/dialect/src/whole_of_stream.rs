@@ -80,7 +80,8 @@ impl Collected {
         };
         // The last event of responses has the output already, except at some servers.
         let has_own = self.answer.get(member).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-        if !has_own && !(form == Dialect::Gemini && self.parts.is_empty()) {
+        let is_blocked = form == Dialect::Gemini && self.parts.is_empty();
+        if !has_own && !is_blocked {
             self.answer.insert(member.to_owned(), Value::Array(self.parts));
         }
         Some(Value::Object(self.answer))

@@ -61,7 +61,7 @@ const HOSTED: &[&str] = &["web_search", "web_fetch", "code_execution", "tool_sea
 const HOSTED_BLOCKS: &[&str] = &["server_tool_use", "mcp_tool_use", "container_upload"];
 
 /// A tool that the caller runs: the start of its type, its description and its schema.
-struct Known {
+struct ClientTool {
     kind: &'static str,
     description: &'static str,
     schema: &'static str,
@@ -80,24 +80,24 @@ const EDITS: &str = "Views, creates and edits text files on the user's machine."
 const SCREEN: &str =
     "Controls the screen, the keyboard and the mouse of the user's machine. Take a screenshot to see it.";
 
-const KNOWN: &[Known] = &[
-    Known {
+const CLIENT_TOOLS: &[ClientTool] = &[
+    ClientTool {
         kind: "bash_20",
         description: "Runs a command in a persistent bash session on the user's machine and returns its output.",
         schema: BASH,
     },
-    Known { kind: "text_editor_20241022", description: EDITS, schema: EDITOR_WITH_UNDO },
-    Known { kind: "text_editor_20250124", description: EDITS, schema: EDITOR_WITH_UNDO },
-    Known { kind: "text_editor_20", description: EDITS, schema: EDITOR },
-    Known {
+    ClientTool { kind: "text_editor_20241022", description: EDITS, schema: EDITOR_WITH_UNDO },
+    ClientTool { kind: "text_editor_20250124", description: EDITS, schema: EDITOR_WITH_UNDO },
+    ClientTool { kind: "text_editor_20", description: EDITS, schema: EDITOR },
+    ClientTool {
         kind: "memory_20",
         description:
             "Stores notes in files below /memories, which stay between conversations. View the directory before \
                       a task.",
         schema: MEMORY,
     },
-    Known { kind: "computer_20241022", description: SCREEN, schema: FIRST_COMPUTER },
-    Known { kind: "computer_20", description: SCREEN, schema: COMPUTER },
+    ClientTool { kind: "computer_20241022", description: SCREEN, schema: FIRST_COMPUTER },
+    ClientTool { kind: "computer_20", description: SCREEN, schema: COMPUTER },
 ];
 
 /// Returns whether a block belongs to a server tool. The results of such tools end with `_tool_result`.
@@ -119,7 +119,7 @@ pub(super) fn read<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result
         let kind = kind.as_deref().unwrap_or("custom");
         if kind == "custom" {
             request.tools.push(custom(raw, &path)?);
-        } else if let Some(known) = KNOWN.iter().find(|known| kind.starts_with(known.kind)) {
+        } else if let Some(known) = CLIENT_TOOLS.iter().find(|known| kind.starts_with(known.kind)) {
             request.tools.push(known.read(raw, &path)?);
         } else if let Some(name) = HOSTED.iter().find(|name| kind.starts_with(**name)) {
             request.hosted_tools.push((*name).to_owned());
@@ -145,7 +145,7 @@ fn custom<'a>(raw: &'a RawValue, path: &str) -> Result<Tool<'a>, Error> {
     Ok(Tool { name, description, schema, strict, cache: cache_control.map(RawValue::get) })
 }
 
-impl Known {
+impl ClientTool {
     fn read<'a>(&self, raw: &'a RawValue, path: &str) -> Result<Tool<'a>, Error> {
         let RunIn { name, cache_control, display_width_px, display_height_px } = typed(raw, path)?;
         let description = match (display_width_px, display_height_px) {

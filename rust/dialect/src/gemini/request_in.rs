@@ -99,6 +99,26 @@ fn system<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) -> Res
     part::read(content.parts, &format!("{name}.parts"), &mut CallIds::default(), &mut request.system)
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FunctionIn<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    description: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    parameters: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "parametersJsonSchema", alias = "parameters_json_schema")]
+    json_schema: Option<&'a RawValue>,
+    /// The schema of the function's result, which other dialects do not pass to the model.
+    #[serde(default, rename = "response")]
+    _response: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "responseJsonSchema", alias = "response_json_schema")]
+    _response_schema: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "behavior")]
+    behavior: Option<Cow<'a, str>>,
+}
+
 fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -120,25 +140,6 @@ fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
         file_search: Option<serde::de::IgnoredAny>,
         #[serde(default, rename = "enterpriseWebSearch", alias = "enterprise_web_search")]
         enterprise: Option<serde::de::IgnoredAny>,
-    }
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct FunctionIn<'a> {
-        #[serde(borrow)]
-        name: Text<'a>,
-        #[serde(borrow, default)]
-        description: Option<Text<'a>>,
-        #[serde(borrow, default)]
-        parameters: Option<&'a RawValue>,
-        #[serde(borrow, default, rename = "parametersJsonSchema", alias = "parameters_json_schema")]
-        json_schema: Option<&'a RawValue>,
-        /// The schema of the function's result, which other dialects do not pass to the model.
-        #[serde(default, rename = "response")]
-        _response: Option<serde::de::IgnoredAny>,
-        #[serde(default, rename = "responseJsonSchema", alias = "response_json_schema")]
-        _response_schema: Option<serde::de::IgnoredAny>,
-        #[serde(default, rename = "behavior")]
-        behavior: Option<Cow<'a, str>>,
     }
     let list: Vec<&'a RawValue> = typed(value, "tools")?;
     for (at, raw) in list.into_iter().enumerate() {

@@ -12,7 +12,7 @@
 //!
 //! - `members` and `part`: what both OpenAI dialects share
 //! - `request_in` and `request_out`, with `members_out` and `reasoning_out` for members that depend on a model's facts
-//! - `thought_in`: reasoning in an assistant message
+//! - `tools_in`: tools and the choice among them; `thought_in`: reasoning in an assistant message
 //! - `message`: the message of an answer, complete or in pieces
 //! - `call_order`: the order of parallel calls in a stream
 //! - `whole`, `stream_in`, `stream_out`: answers

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use fairlead_core::Error;
 use serde_json::value::RawValue;
 
-use super::request_in::{push_assistant_part, ItemIn, PartIn};
+use super::item_in::{push_assistant_part, ItemIn, PartIn};
 use super::tools_in;
-use crate::caller_tools::{sent_name, text_arguments, CallForm};
+use crate::call_form::CallForm;
+use crate::caller_tools::{sent_name, text_arguments};
 use crate::model::{wrong, Call, Content, Part, Request, Role, Turn};
 use crate::openai::members::arguments;
 use crate::openai::part::read_parts;
@@ -40,12 +41,10 @@ pub(super) fn read<'a>(
     }
     match kind {
         "function_call" | "custom_tool_call" => named_call(kind, item, path, request)?,
-        "local_shell_call" => {
-            call(item.action, CallForm::LocalShell, "local_shell", item.call_id.or(item.id), path, request)?
-        }
-        "shell_call" => call(item.action, CallForm::Shell, "shell", item.call_id, path, request)?,
-        "apply_patch_call" => call(item.operation, CallForm::ApplyPatch, "apply_patch", item.call_id, path, request)?,
-        "tool_search_call" => call(item.arguments, CallForm::ToolSearch, "tool_search", item.call_id, path, request)?,
+        "local_shell_call" => call(item.action, CallForm::LocalShell, item.call_id.or(item.id), path, request)?,
+        "shell_call" => call(item.action, CallForm::Shell, item.call_id, path, request)?,
+        "apply_patch_call" => call(item.operation, CallForm::ApplyPatch, item.call_id, path, request)?,
+        "tool_search_call" => call(item.arguments, CallForm::ToolSearch, item.call_id, path, request)?,
         "function_call_output"
         | "custom_tool_call_output"
         | "local_shell_call_output"
@@ -89,14 +88,13 @@ fn named_call<'a>(
 fn call<'a>(
     arguments: Option<&'a RawValue>,
     form: CallForm,
-    name: &'static str,
     id: Option<Text<'a>>,
     path: &dyn Fn() -> String,
     request: &mut Request<'a>,
 ) -> Result<(), Error> {
     let id = id.ok_or_else(|| missing(path, "call_id"))?;
     let arguments = arguments.map(RawValue::get).filter(|arguments| arguments.starts_with('{')).unwrap_or("{}");
-    let name = sent_name(request, None, form, &name.into());
+    let name = sent_name(request, None, form, &form.tool_name().into());
     push_assistant_part(request, Part::new(path(), Content::Call(Call { id, name, arguments: arguments.into() })));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Writes the calls of an answer in the form of the caller's tool.
 
-use crate::caller_tools::{CallForm, CallerTool};
+use crate::call_form::{CallForm, CallerTool};
 use crate::text::{Text, Writer};
 use crate::text_argument::{text_of, TextArgument};
 use crate::tool_names::ToolNames;

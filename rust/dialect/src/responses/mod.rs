@@ -1,6 +1,7 @@
 //! OpenAI's responses dialect, complete and streamed.
 //!
-//! - `request_in` and `request_out` read and write requests; `tools_in` reads tools, `call_history` calls and results.
+//! - `request_in` and `request_out` read and write requests; `item_in` has their items, `tools_in` reads
+//!   tools, `call_history` calls and results.
 //! - `item` writes the items of answers, `call_item` those of calls.
 //! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
 //! - `usage` reads token counts; `replay` decides which answers are cacheable.
@@ -8,6 +9,7 @@
 mod call_history;
 mod call_item;
 mod item;
+mod item_in;
 pub(crate) mod replay;
 pub(crate) mod request_in;
 pub(crate) mod request_out;

@@ -8,7 +8,7 @@ use super::call_item::CallItem;
 use super::item;
 use super::whole::{envelope, inside, status, ResponseState};
 use crate::answer_context::AnswerContext;
-use crate::caller_tools::CallForm;
+use crate::call_form::CallForm;
 use crate::media::as_link;
 use crate::model::{Content, Event, Source, Stop};
 use crate::shapes::ErrorText;

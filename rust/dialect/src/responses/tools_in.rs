@@ -6,7 +6,8 @@ use fairlead_core::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::caller_tools::{add, sent_name, type_of, AllowedIn, CallForm, CustomIn};
+use crate::call_form::CallForm;
+use crate::caller_tools::{add, sent_name, type_of, AllowedIn, CustomIn};
 use crate::model::{typed, unsupported, wrong, Choice, Request, Tool};
 use crate::openai::members::tool_choice;
 use crate::text::Text;
@@ -110,24 +111,24 @@ const RUNNERS: &[Runner] = &[
 pub(super) fn read<'a>(value: &'a RawValue, path: &str, request: &mut Request<'a>) -> Result<(), Error> {
     let list: Vec<&'a RawValue> = typed(value, path)?;
     for (at, raw) in list.into_iter().enumerate() {
-        one(raw, format!("{path}[{at}]"), request)?;
+        one(raw, &format!("{path}[{at}]"), request)?;
     }
     Ok(())
 }
 
-fn one<'a>(raw: &'a RawValue, path: String, request: &mut Request<'a>) -> Result<(), Error> {
+fn one<'a>(raw: &'a RawValue, path: &str, request: &mut Request<'a>) -> Result<(), Error> {
     // A tool that is not a function has other members, so an error is about its type.
-    let kind = type_of(raw, &path)?;
+    let kind = type_of(raw, path)?;
     match &*kind {
-        "function" => function(raw, &path, None, request),
+        "function" => function(raw, path, None, request),
         "custom" => {
-            typed::<CustomIn<'a>>(raw, &path)?.add_to(None, request);
+            typed::<CustomIn<'a>>(raw, path)?.add_to(None, request);
             Ok(())
         }
-        "namespace" => namespace(raw, &path, request),
+        "namespace" => namespace(raw, path, request),
         kind => {
             if let Some(runner) = RUNNERS.iter().find(|runner| runner.kind == kind) {
-                let tool: RunnerIn<'a> = typed(raw, &path)?;
+                let tool: RunnerIn<'a> = typed(raw, path)?;
                 if is_run_by_caller(runner.form, &tool) {
                     runner.add_to(tool, request);
                     return Ok(());
