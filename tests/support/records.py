@@ -102,6 +102,9 @@ def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
         "chosen_ms": None,
         "failed_attempts": None,
         "error_message": None,
+        "conversation": None,
+        "prompt_hashes": None,
+        "cache_read_saving": None,
     }
     # Later columns may be absent, as in records of earlier versions.
     assert fields.keys() <= set(COLUMNS)

@@ -41,6 +41,7 @@ SAFE: Final[dict[tuple[str, str], str]] = {
     ("control/peoples_fields.py", "re.compile"): "paths and names of the route table",
     ("dashboard/api.py", "re.compile"): "paths of the route table",
     ("dashboard/registry.py", "re.compile"): "paths of the console's pages",
+    ("gateway/providers/apis.py", "import fnmatch"): "patterns of the catalogue files",
     ("gateway/providers/catalogue.py", "import fnmatch"): "patterns of the catalogue files",
     (
         "gateway/providers/model_types.py",
