@@ -148,7 +148,7 @@ class Exchange:
     def feed(self, piece: bytes, more: bool) -> bool:
         """Takes a piece of the request's body. ``True``: more is wanted."""
 
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether more of an upload may be fed now. ``False``: not yet."""
 
     def time_out(self) -> None:

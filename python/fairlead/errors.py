@@ -44,7 +44,7 @@ start.
         +-- UpstreamOverloaded      503   the provider is overloaded
         +-- UpstreamTimeout         504   the provider was too slow to answer
         +-- UpstreamFirstTokenTimeout  504   ... to send the first event of a stream
-        +-- UpstreamIdleTimeout     504   ... to go on in the middle of an answer
+        +-- UpstreamIdleTimeout     504   ... to continue in the middle of an answer
         +-- NoRoute                 503   no usable connection for the model
         +-- LimitsUnknown           503   what the key has used is being looked up
         +-- Overloaded              503   fairlead's own bounds are reached
@@ -275,7 +275,7 @@ class OwnerStorageFull(RateLimited):
 
 
 class StorageFull(StorageUnavailable):
-    """The gateway's storage quota is used up, or the disk has no room."""
+    """The gateway's storage quota is used up, or the disk is full."""
 
 
 KINDS: dict[str, type[FairleadError]] = {cls.kind: cls for cls in FairleadError.__subclasses__()}

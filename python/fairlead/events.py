@@ -1,6 +1,6 @@
 """The closed list of webhook events, one catalogue per kind of webhook.
 
-Rooms raise an event with `fairlead.store.outbox.emit`, in the transaction of the change that it reports. A
+Packages raise an event with `fairlead.store.outbox.emit`, in the transaction of the change that it reports. A
 delivery's body is `{"type", "timestamp", "data"}`, and `data` has the members listed here: a thin payload that
 names the record, never a secret, a prompt or an answer.
 """

@@ -206,14 +206,14 @@ def test_errors_of_the_provider(
     assert limited.value.response.headers["retry-after"] == "9"
 
 
-@pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))
-def test_a_broken_stream_is_raised(client: anthropic.Anthropic, model: str, knob: str) -> None:
+@pytest.mark.parametrize("directive", ("cut_after=2", "error_after=2"))
+def test_a_broken_stream_is_raised(client: anthropic.Anthropic, model: str, directive: str) -> None:
     """The pieces that came are handed out, then the client raises: it never ends as if all were well."""
     got: list[str] = []
     with (
         pytest.raises(anthropic.APIStatusError),
         client.messages.stream(
-            model=f"{model}@{knob}", max_tokens=100, messages=MESSAGES
+            model=f"{model}@{directive}", max_tokens=100, messages=MESSAGES
         ) as pieces,
     ):
         got.extend(pieces.text_stream)

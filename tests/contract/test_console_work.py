@@ -359,7 +359,7 @@ async def test_a_key_is_acted_for_in_its_hours_and_from_its_addresses_alone(cont
         accessSchedule={**hours, "enabled": False, "from": "01:00", "until": "01:01"},
     )
     for place in ("batches", "scraping", "scraping/crawls"):
-        for key, words_ in ((shut, "in its hours only"), (away, "ipAllowlist")):
+        for key, words_ in ((shut, "outside its permitted hours"), (away, "ipAllowlist")):
             answer = await control.client.get(f"/dashboard/{place}?key={key['id']}", headers=admin)
             assert answer.status_code == 403, (place, key["name"])
             assert words_ in answer.text

@@ -257,10 +257,12 @@ def test_errors(client: genai.Client, standin: dict[str, str], gateway: Gateway)
     assert wrong.json()["error"]["status"] == "UNAUTHENTICATED"
 
 
-@pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))
-def test_a_broken_stream_is_raised(client: genai.Client, model: str, knob: str) -> None:
+@pytest.mark.parametrize("directive", ("cut_after=2", "error_after=2"))
+def test_a_broken_stream_is_raised(client: genai.Client, model: str, directive: str) -> None:
     """S1, S4: the pieces that came are handed out, then the client raises."""
-    stream = client.models.generate_content_stream(model=f"{model}@{knob}", contents="Say hello.")
+    stream = client.models.generate_content_stream(
+        model=f"{model}@{directive}", contents="Say hello."
+    )
     got = [next(stream).text, next(stream).text]
     assert all(got)
     with pytest.raises(genai.errors.APIError):
@@ -268,17 +270,17 @@ def test_a_broken_stream_is_raised(client: genai.Client, model: str, knob: str) 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("knob", ("", "@cut_after=2", "@error_after=2"))
+@pytest.mark.parametrize("directive", ("", "@cut_after=2", "@error_after=2"))
 def test_a_stream_without_events_is_one_list(
-    gateway: Gateway, standin: dict[str, str], dialect: str, knob: str
+    gateway: Gateway, standin: dict[str, str], dialect: str, directive: str
 ) -> None:
     """Without `alt=sse` the stream is a JSON list, whole even where the provider broke off."""
-    path = f"/v1beta/models/{standin[dialect]}/standin{knob}:streamGenerateContent"
+    path = f"/v1beta/models/{standin[dialect]}/standin{directive}:streamGenerateContent"
     body = {"contents": [{"role": "user", "parts": [{"text": "Say hello."}]}]}
     answer = gateway.caller.post(path, json=body)
     assert answer.headers["content-type"] == "application/json"
     chunks = answer.json()
-    if knob:
+    if directive:
         assert chunks[-1]["error"]["code"] >= 500
     else:
         assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"

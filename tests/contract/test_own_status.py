@@ -20,7 +20,7 @@ def test_a_key_is_told_its_status(gateway: Gateway, upstream: Upstream) -> None:
         rateLimits=[{"limit": 100, "window": 60}],
         allowedEndpoints=["chat"],
     )
-    assert "scopes:self:usage" not in made["notInForce"]
+    assert "scopes:self:usage" not in made["ineffective"]
     limit = {"apiKeyId": made["id"], "tokenLimit": 100_000, "scopeType": "global"}
     expect(gateway.admin.post("/api/usage/token-limits", json=limit), 201)
     with gateway.client(headers={"Authorization": f"Bearer {made['key']}"}) as caller:

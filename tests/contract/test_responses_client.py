@@ -213,10 +213,12 @@ def test_the_function_of_a_namespace_is_called_by_its_own_name(
             assert call.action.commands == ["ls"]
 
 
-@pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))
-def test_a_broken_stream_is_told_as_failed(client: openai.OpenAI, model: str, knob: str) -> None:
+@pytest.mark.parametrize("directive", ("cut_after=2", "error_after=2"))
+def test_a_broken_stream_is_told_as_failed(
+    client: openai.OpenAI, model: str, directive: str
+) -> None:
     """S1, S4: one terminal event, and not that of a whole answer."""
-    stream = client.responses.create(model=f"{model}@{knob}", input="Say hello.", stream=True)
+    stream = client.responses.create(model=f"{model}@{directive}", input="Say hello.", stream=True)
     ends: list[str] = []
     try:
         ends = [event.type for event in stream]

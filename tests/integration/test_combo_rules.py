@@ -113,7 +113,7 @@ def test_a_simulation_says_what_the_next_call_does_and_calls_nobody(
     upstream.script(reply({}, status=429, headers=[("Retry-After", "60")]), OK, model="m0")
     assert call(gateway, models[0]).status_code == 429
     closed = simulate(gateway, name)["targets"]
-    assert [target["standing"] for target in closed if target["reason"]] == ["closed"]
+    assert [target["availability"] for target in closed if target["reason"]] == ["closed"]
     missing = gateway.admin.post("/api/combos/simulate", json={"comboName": "combo/none"})
     assert missing.status_code == 404
 

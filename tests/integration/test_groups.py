@@ -90,7 +90,7 @@ def test_fifty_at_once_spend_what_a_middle_level_has_and_no_more(
         while True:
             answer = call(gateway, priced, keys[number % 2])
             # Room that others hold for now may come back: whoever is told so asks again.
-            if answer.status_code == 429 and "under way" in answer.text:
+            if answer.status_code == 429 and "in progress" in answer.text:
                 continue
             if answer.status_code == 429:
                 assert refusal(answer)[2] == f"groups.{ids['area']}.monthlyUsageLimitUsd"
@@ -269,7 +269,7 @@ def call_when_known(gateway: Gateway, lane: Lane, key: dict[str, Any]) -> httpx.
             return None
         # Until it knows, it refuses rather than overspends. What the one before had leased counts as taken until its
         # lease ends, where workers hold limits together.
-        is_known = answer.status_code != 503 and "under way" not in answer.text
+        is_known = answer.status_code != 503 and "in progress" not in answer.text
         return answer if is_known else None
 
     return eventually(answered, "the new worker knows", within_s=60, every_s=0.05)

@@ -157,13 +157,13 @@ def test_a_thousand_at_once_spend_a_budget_for_five_hundred(gateway: Gateway, pr
     with httpx.Client(base_url=gateway.url, trust_env=False, timeout=60, limits=limits) as client:
 
         def ask(_: int) -> str:
-            # While the last of the room is held by requests under way, a caller is told to come back in a second.
+            # While requests in progress reserve the remaining capacity, a caller is told to retry in a second.
             for _ in range(20):
                 answer = client.post(CHAT, json=body, headers=bearer(key))
                 if answer.status_code == 200:
                     return "served"
                 assert refusal(answer) == ("budget_exceeded", "dailyUsageLimitUsd")
-                if "under way" not in answer.json()["error"]["message"]:
+                if "in progress" not in answer.json()["error"]["message"]:
                     return "refused"
             return "refused"
 

@@ -613,7 +613,7 @@ def test_questions_that_were_nearly_answered_are_told_with_both_texts(
     call(lane, unlogged, say=asked)
     call(lane, unlogged, say="How do I turn off the lights?")
     (miss,) = near_misses(gateway)
-    assert (miss["asked"], miss["kept"]) == ("How do I turn off the lights?", asked)
+    assert (miss["question"], miss["cachedQuestion"]) == ("How do I turn off the lights?", asked)
     assert (miss["cause"], miss["threshold"], miss["model"]) == ("word", 0.8, lane.model)
     assert 0.8 <= miss["similarity"] < 1
     kept = expect(gateway.admin.get("/api/cache/entries"), 200)["entries"]

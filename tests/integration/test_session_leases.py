@@ -24,7 +24,7 @@ class Session:
 
     def __init__(self, gateway: Gateway, **fields: Any) -> None:
         made = gateway.create_key(**{"scopes": ["lease:exclusive"], **fields})
-        assert not [each for each in made["notInForce"] if each.startswith("scopes")]
+        assert not [each for each in made["ineffective"] if each.startswith("scopes")]
         self.key = made["key"]
         self.owner = f"vlo_{secrets.token_urlsafe(32)}"
         self.http = gateway.client(headers={"Authorization": f"Bearer {self.key}"})

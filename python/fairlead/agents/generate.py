@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from fairlead.agents.skill import Description, KeyId, ModelName, NewSkill, SkillView
 from fairlead.calls.model import Model
-from fairlead.calls.structured_output import InvalidOutput, ask_for_output, json_of
+from fairlead.calls.structured_output import InvalidOutput, json_of, request_output
 from fairlead.errors import UpstreamInvalid
 from fairlead.wire import Wire
 
@@ -44,8 +44,8 @@ async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
                 "You write the definition of an AI agent. Answer with one JSON object and nothing "
                 'else: {"name": "short, lower case, words joined by -", "description": "one '
                 'sentence for its callers", "prompt": "the system prompt: who the agent is, how '
-                'it works, what it does not do, in which form it answers"}. What the agent shall be '
-                f"for stands between the marks <wish-{mark}> and </wish-{mark}>."
+                'it works, what it does not do, in which form it answers"}. The purpose of the agent '
+                f"is between the marks <wish-{mark}> and </wish-{mark}>."
             ),
         },
         {"role": "user", "content": f"<wish-{mark}>\n{wanted.description}\n</wish-{mark}>"},
@@ -55,7 +55,7 @@ async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
         return _read(text, wanted)
 
     try:
-        output = await ask_for_output(
+        output = await request_output(
             model, messages, parse, _correction, answer_max_chars=ANSWER_MAX_CHARS
         )
     except InvalidOutput as fault:

@@ -188,7 +188,7 @@ async def read(task_id: str, services: ServicesDep) -> TaskView:
     return await services.state.read(lambda con: _view(con, found_task(con, task_id)))
 
 
-@router.post("/{task_id}", summary="Cancel a task, or say more to its agent")
+@router.post("/{task_id}", summary="Cancel a task, or send its agent another message")
 async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView:
     """Acts on a task: `cancel` ends it; `message` creates a new task in the same context and returns that."""
     task, skill = await services.state.read(lambda con: _with_skill(con, task_id))

@@ -1,4 +1,4 @@
-"""The routers of this room."""
+"""The routers of this package."""
 
 from __future__ import annotations
 

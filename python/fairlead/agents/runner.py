@@ -109,7 +109,7 @@ class TaskRunner(Runner[Task]):
         try:
             try:
                 async with asyncio.timeout(TASK_DEADLINE_S):
-                    answer = await self._ask(task)
+                    answer = await self._call_model(task)
                 if answer is not None:
                     await self._end(task, "completed", answer=answer)
             except StorageUnavailable:
@@ -134,7 +134,7 @@ class TaskRunner(Runner[Task]):
         await self._end(task, "failed", reason)
         self._notify_waiters(task.id)
 
-    async def _ask(self, task: Task) -> Message | None:
+    async def _call_model(self, task: Task) -> Message | None:
         """The model's answer; None when the task has ended meanwhile."""
         if not await self.services.state.record(lambda con: begin_task(con, task.id, now_ms())):
             return None

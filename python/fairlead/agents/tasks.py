@@ -1,4 +1,4 @@
-"""The background tasks of this room."""
+"""The background tasks of this package."""
 
 from __future__ import annotations
 

@@ -145,6 +145,6 @@ class OneTodo(Wire):
 
 
 class Deleted(Wire):
-    """The id of what is gone."""
+    """The id of the deleted record."""
 
     deleted: str

@@ -1,6 +1,6 @@
 """Bearer tokens of agents' callers: the introspected token, and the interface that admits a request.
 
-`identity/introspection` implements `Bearers`; control wires it into `Services.bearers`, where other rooms find
+`identity/introspection` implements `Bearers`; control wires it into `Services.bearers`, where other packages find
 it.
 """
 

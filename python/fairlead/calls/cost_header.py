@@ -16,8 +16,8 @@ def cost_header(provider: str, usd_micros: int) -> dict[str, str]:
     return {COST_HEADER: json.dumps({"provider": provider, "usd_micros": usd_micros})}
 
 
-def lane_cost_header(place: int) -> dict[str, str]:
-    """The header for a call over a connection that the relay chose and can price itself. `place` is the lane's
+def lane_cost_header(index: int) -> dict[str, str]:
+    """The header for a call over a connection that the relay chose and can price itself. `index` is the lane's
     index.
     """
-    return {COST_HEADER: json.dumps({"lane": place})}
+    return {COST_HEADER: json.dumps({"lane": index})}

@@ -36,7 +36,7 @@ class StructuredOutput(Generic[T]):
     answer: ModelAnswer
 
 
-async def ask_for_output(
+async def request_output(
     model: Model,
     messages: list[dict[str, str]],
     parse: Callable[[str], Awaitable[T]],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.text.near_names import did_you_mean
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Collection:
             show_json(answer)
             return
         changed = answer if self.wrapper is None else answer[self.wrapper]
-        say(f"Changed {changed[self.label]} ({changed['id']}).")
+        print_message(f"Changed {changed[self.label]} ({changed['id']}).")
 
     def _explained(self, refused: CommandFailed, fields: Record, record: Record) -> CommandFailed:
         """The refusal of a change; where no field was valid, with the names that were not and those that are near."""
@@ -152,7 +152,7 @@ class Collection:
         if as_json:
             show_json({"id": found["id"], self.label: found[self.label], **answer})
         else:
-            say(f"{verb} {found[self.label]} ({found['id']}).")
+            print_message(f"{verb} {found[self.label]} ({found['id']}).")
 
     def delete_by_id(
         self,
@@ -174,7 +174,7 @@ class Collection:
         if as_json:
             show_json({"id": record_id, **answer})
         else:
-            say(f"{verb} {record_id}.")
+            print_message(f"{verb} {record_id}.")
 
 
 def _field(value: Any) -> Any:

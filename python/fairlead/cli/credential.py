@@ -20,7 +20,7 @@ def read_credential(path: Path | None, prompt: str) -> str:
     return text
 
 
-def ask_secret(prompt: str, *, twice: bool = False) -> str:
+def prompt_secret(prompt: str, *, twice: bool = False) -> str:
     """Hidden input of a person, or the first line of piped input; `twice` asks a person again."""
     if not sys.stdin.isatty():
         # There is no terminal whose echo could be turned off, and no person who could mistype.
@@ -30,7 +30,7 @@ def ask_secret(prompt: str, *, twice: bool = False) -> str:
 
 def _text(path: Path | None, prompt: str) -> str:
     if path is None:
-        return ask_secret(prompt).strip()
+        return prompt_secret(prompt).strip()
     if str(path) == "-":
         return sys.stdin.read().strip()
     try:

@@ -33,7 +33,7 @@ class Metrics:
             yield dict(labels), value
 
     def since(self, earlier: Metrics) -> Metrics:
-        """How much counters have grown; one that began anew counts from zero."""
+        """How much counters have grown; one that began again counts from zero."""
         grown = Metrics()
         for name, samples in self.families.items():
             before = earlier.families.get(name, {})

@@ -19,7 +19,7 @@ def callable_names(instance: Instance) -> list[str]:
     return [str(model["id"]) for model in instance.get("/v1/models")["data"]]
 
 
-def doubts(model: str, known: Iterable[str]) -> str | None:
+def unknown_model_warning(model: str, known: Iterable[str]) -> str | None:
     """A warning where no provider that is set up can serve the name; None where one may.
 
     A model that is not listed may still be served under a prefix that is known.

@@ -29,7 +29,7 @@ def total_of(micros: int, unpriced: int) -> str:
 
 
 def total(row: Mapping[str, Any]) -> str:
-    """As `total_of`, of a group of requests as the API shows it."""
+    """Like `total_of`, for a group of requests of the API."""
     return total_of(row["costUsdMicros"], row["unpricedRequests"])
 
 

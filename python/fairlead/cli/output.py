@@ -28,7 +28,7 @@ def show_json_line(document: Any) -> None:
     print(printable_json(json.dumps(document, ensure_ascii=False)), flush=True)
 
 
-def say(sentence: str, *, to_stderr: bool = False) -> None:
+def print_message(sentence: str, *, to_stderr: bool = False) -> None:
     """Prints one line that may contain names from users."""
     print(printable(sentence), file=sys.stderr if to_stderr else sys.stdout)
 

@@ -101,7 +101,7 @@ class ToolGateway:
             "messages": [{"role": "user", "content": "Say OK."}],
             "max_tokens": 16,
         }
-        answer = _ask(self.url, "POST", "/v1/chat/completions", self.key, json=body)
+        answer = _send(self.url, "POST", "/v1/chat/completions", self.key, json=body)
         head = answer.headers
         return {
             "model": head.get("x-gateway-model"),
@@ -142,7 +142,7 @@ def open_gateway(choice: GatewayChoice) -> ToolGateway:
         if choice.api_key is None:
             raise CommandFailed("--remote needs --api-key: a key of that gateway.")
         url = _remote_url(choice.remote)
-        listed = _ask(url, "GET", "/v1/models", choice.api_key).json()
+        listed = _send(url, "GET", "/v1/models", choice.api_key).json()
         models = [str(each["id"]) for each in listed.get("data", [])]
         return ToolGateway(url, models, choice.api_key, choice)
     with Instance(own_url(choice), choice.data_dir) as instance:
@@ -159,7 +159,7 @@ def _remote_url(text: str) -> str:
         raise CommandFailed(f"--remote {error}.") from None
 
 
-def _ask(url: str, method: str, path: str, key: str | None, **sent: Any) -> Any:
+def _send(url: str, method: str, path: str, key: str | None, **sent: Any) -> Any:
     import httpx
 
     headers = {"authorization": f"Bearer {key}"} if key else {}

@@ -31,7 +31,7 @@ class ProviderTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The gateway between two moments, its providers from the busiest on."""
+    """The traffic between two samples, with the busiest providers first."""
 
     interval_s: float
     requests_per_s: float
@@ -145,7 +145,7 @@ def _sum_of(grown: Metrics, name: str, provider: str, kinds: tuple[str, ...] = (
 
 
 def _percentile_ms(grown: Metrics, provider: str, share: float) -> float | None:
-    """The upper bound of the bucket that holds this share; None where there is none, or it has no bound."""
+    """The upper bound of the bucket that holds this share, or None, or it has no bound."""
     buckets = sorted(
         (float(labels.get("le", "+Inf")), value)
         for labels, value in grown.samples("fairlead_provider_duration_seconds_bucket")

@@ -78,7 +78,7 @@ class AppliedFile(_Record):
         """A file with the members that were set in it; `content` is None where its bytes hold edits of the user."""
         return cls(
             path=path,
-            changes=[(list(change.place), change.value) for change in changes],
+            changes=[(list(change.doc_path), change.value) for change in changes],
             digest=None if content is None else hashlib.sha256(content).hexdigest(),
         )
 

@@ -22,7 +22,7 @@ from fairlead.coding_tools.backups import (
     digest_of_key,
 )
 from fairlead.coding_tools.entry import ToolEntry, ToolFile
-from fairlead.coding_tools.filling import GatewayTarget, changes_of, old_places
+from fairlead.coding_tools.filling import GatewayTarget, changes_of, old_paths
 from fairlead.coding_tools.formats.change import (
     ABSENT,
     Change,
@@ -146,7 +146,7 @@ class Configurator:
         return safety, [self.home / path for path in results]
 
     def restore(self, tool: ToolEntry, backup: Backup) -> tuple[Backup, list[Path]]:
-        """Puts a backup's bytes back, after backing up what is there now. Raises `ConfigurationFailed`."""
+        """Restores a backup's bytes, after backing up the current ones. Raises `ConfigurationFailed`."""
         with _failures(), contextlib.ExitStack() as stack:
             originals = dict(self._originals(backup))
             locked = self._lock(stack, list(originals))
@@ -201,7 +201,7 @@ class Configurator:
             changes = changes_of(file, target)
             old = [
                 place
-                for place in old_places(file, target)
+                for place in old_paths(file, target)
                 if value_at(document, place) is not ABSENT
             ]
             first = self._taken_out(request, file, document, changes)
@@ -226,8 +226,8 @@ class Configurator:
         if applied is None or backup is None:
             return []
         content, _ = dict(self._originals(backup)).get(file.path, (None, None))
-        places = [change.place for change in changes]
-        stale = [each for each in _changes_of(applied) if each.place not in places]
+        places = [change.doc_path for change in changes]
+        stale = [each for each in _changes_of(applied) if each.doc_path not in places]
         return inverse(parse(file.format, content or b""), document, stale)
 
 

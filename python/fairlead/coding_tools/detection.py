@@ -91,7 +91,7 @@ class Detector:
             return known[1]
         asking = self._asking.get(tool.id)
         if asking is None:
-            asking = asyncio.create_task(self._ask(tool.id, stamp, tool.detection, environment))
+            asking = asyncio.create_task(self._detect(tool.id, stamp, tool.detection, environment))
             self._asking[tool.id] = asking
             asking.add_done_callback(lambda _: self._asking.pop(tool.id, None))
         if waits:
@@ -99,11 +99,11 @@ class Detector:
             return await asyncio.shield(asking)
         return known[1] if known else FoundCommand(True, path=stamp[0], reason=_BEING_ASKED)
 
-    async def _ask(
+    async def _detect(
         self, tool_id: str, stamp: _Stamp, detection: Detection, environment: dict[str, str]
     ) -> FoundCommand:
         async with self._gate:
-            found = await _ask_version(stamp[0], detection, environment)
+            found = await _query_version(stamp[0], detection, environment)
         self._commands[tool_id] = (stamp, found)
         return found
 
@@ -155,7 +155,7 @@ def _texts_at(document: Any, place: Sequence[Step]) -> Iterator[str]:
             yield from _texts_at(entry, rest)
 
 
-async def _ask_version(
+async def _query_version(
     path: str, detection: Detection, environment: dict[str, str]
 ) -> FoundCommand:
     try:

@@ -25,7 +25,7 @@ RelativePath = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"), AfterValidator(_stays_below)
 ]
 """Below the home directory, without `.` and `..`."""
-Place = Annotated[
+DocPath = Annotated[
     list[str | Annotated[dict[str, str], Field(min_length=1, max_length=1)]], Field(min_length=1)
 ]
 """Names of members, and for an entry of a list the field by whose value it is found."""
@@ -39,7 +39,7 @@ class _Entry(BaseModel):
 class Member(_Entry):
     """A member to set and its place in the file; once for each model of the gateway where it stands for every model."""
 
-    at: Place
+    at: DocPath
     value: Any
     for_each_model: StrictBool = False
 
@@ -52,8 +52,8 @@ class ToolFile(_Entry):
     path: RelativePath
     format: Format
     secret: StrictBool = False
-    endpoint: Place | None = None
-    old_members: list[Place] = []
+    endpoint: DocPath | None = None
+    old_members: list[DocPath] = []
     members: list[Member]
 
 

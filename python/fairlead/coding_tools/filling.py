@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fairlead.coding_tools.entry import Member, ToolFile
-from fairlead.coding_tools.formats.change import Change, Place, Step
+from fairlead.coding_tools.formats.change import Change, DocPath, Step
 
 MODEL_NAME: Final = re.compile(r"""[^\x00-\x20"'`\\%$\x7f]{1,300}""")
 """Names that are valid in every format, also in a JSON text within an environment variable."""
@@ -32,14 +32,14 @@ def changes_of(file: ToolFile, target: GatewayTarget) -> list[Change]:
     return [each for member in file.members for each in _changes(member, target)]
 
 
-def endpoint_of(file: ToolFile, target: GatewayTarget) -> Place | None:
+def endpoint_of(file: ToolFile, target: GatewayTarget) -> DocPath | None:
     """The position of the gateway's address in the file."""
-    return None if file.endpoint is None else _place(file.endpoint, _values(target))
+    return None if file.endpoint is None else _doc_path(file.endpoint, _values(target))
 
 
-def old_places(file: ToolFile, target: GatewayTarget) -> list[Place]:
+def old_paths(file: ToolFile, target: GatewayTarget) -> list[DocPath]:
     """Members from an older way of configuring the tool."""
-    return [_place(place, _values(target)) for place in file.old_members]
+    return [_doc_path(place, _values(target)) for place in file.old_members]
 
 
 def filled_texts(texts: Mapping[str, str], target: GatewayTarget) -> dict[str, str]:
@@ -55,7 +55,7 @@ def filled_arguments(texts: Sequence[str], target: GatewayTarget) -> list[str]:
 def _changes(member: Member, target: GatewayTarget) -> list[Change]:
     names = target.models if member.for_each_model else (target.model,)
     return [
-        Change(_place(member.at, values), _filled(member.value, values))
+        Change(_doc_path(member.at, values), _filled(member.value, values))
         for values in ({**_values(target), "each": name} for name in names)
     ]
 
@@ -64,7 +64,7 @@ def _values(target: GatewayTarget) -> dict[str, str]:
     return {"url": target.url, "key": target.key, "model": target.model}
 
 
-def _place(steps: Sequence[Step], values: Mapping[str, str]) -> Place:
+def _doc_path(steps: Sequence[Step], values: Mapping[str, str]) -> DocPath:
     return tuple(_filled(step, values) for step in steps)
 
 

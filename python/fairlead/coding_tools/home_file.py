@@ -123,7 +123,7 @@ class LockedFile:
         os.fsync(self.folder)
 
     def remove(self) -> None:
-        """Removes the file, if it is there."""
+        """Removes the file, if it exists."""
         self._check_unchanged()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path.name, dir_fd=self.folder)

@@ -106,7 +106,7 @@ def _forwarding() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
         while waiting:
             forward(waiting.pop(0), None)
 
-    handlers = dict.fromkeys(_FORWARDED, forward) | dict.fromkeys(_OF_THE_TERMINAL, _leave)
+    handlers = dict.fromkeys(_FORWARDED, forward) | dict.fromkeys(_OF_THE_TERMINAL, _exit_on_signal)
     before = {
         each: signal.signal(each, handler)
         for each, handler in handlers.items()
@@ -119,7 +119,7 @@ def _forwarding() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
             signal.signal(each, handler)
 
 
-def _leave(_: int, __: FrameType | None) -> None:
+def _exit_on_signal(_: int, __: FrameType | None) -> None:
     """The child gets it as well."""
 
 

@@ -1,4 +1,4 @@
-"""The routers of the room."""
+"""The routers of the package."""
 
 from __future__ import annotations
 

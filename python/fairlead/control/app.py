@@ -51,7 +51,7 @@ from fairlead.net.egress import Egress
 from fairlead.process.node_paths import BODIES_PATH, NODE_PATH, RESPONSES_PATH, SEGMENTS_PATH
 from fairlead.settings import ControlConfig
 from fairlead.store.arrivals import Arrivals
-from fairlead.store.blobs.place import close_blobs
+from fairlead.store.blobs.location import close_blobs
 from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
 from fairlead.store.pending_restore import finish_restore, last_restore
@@ -281,14 +281,14 @@ async def _open_issuer(config: ControlConfig, stack: AsyncExitStack) -> Issuer |
     except Refusal:
         if other is None:
             raise
-    # Its clients' secrets are hashed with the key that it began with, and cannot be hashed anew.
+    # Its clients' secrets are hashed with the key that it began with, and cannot be hashed again.
     key = decode_key(other)
     issuer = open_issuer(config.data_dir, key, config.issuer_own_url, config.issuer_token_ttl_s)
     return await stack.enter_async_context(issuer)
 
 
 def _keys(config: ControlConfig) -> tuple[str | None, str | None]:
-    """The key of secrets, and the other one while keys are exchanged, as they are given."""
+    """The configured key of secrets, and the other key during a key change."""
     given, other = config.secret_key, config.other_secret_key
     return (
         None if given is None else given.get_secret_value(),

@@ -62,7 +62,7 @@ LARGE_BODIES = {
     for route in _core.routes()
     if route["answered_by"] == "control" and route["body_limit_bytes"] > BODY_MAX_BYTES
 }
-# Paths whose rooms read and validate their bodies themselves.
+# Paths whose packages read and validate their bodies.
 DELEGATED = re.compile(
     "|".join(
         path_pattern(str(route["path"])) for route in _core.routes() if route["tier"] == "delegated"

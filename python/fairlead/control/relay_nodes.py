@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
-from fairlead.control.spool_room import SpoolRoom
+from fairlead.control.spool_capacity import SpoolCapacity
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest, StorageUnavailable
 from fairlead.gateway.cluster.relay_node import NodeState, RelayNodes
 from fairlead.gateway.responses.intake import responses_folder
@@ -50,7 +50,7 @@ class Deliveries:
         self._spool = services.data_dir / "spool"
         self._bodies = spool_of(services.data_dir)
         self._responses = responses_folder(services.data_dir)
-        self._room = SpoolRoom(self._bodies, BODIES_MAX_BYTES)
+        self._capacity = SpoolCapacity(self._bodies, BODIES_MAX_BYTES)
         self._nodes = services.singleton(RelayNodes, RelayNodes)
 
     async def note(self, request: Request) -> Response:
@@ -85,7 +85,7 @@ class Deliveries:
                 raise InvalidRequest("`name` is no name of a file in the spool.")
             data = await read_body(request.receive, FILE_MAX_BYTES)
             if folder == self._bodies:
-                await asyncio.to_thread(self._room.claim, len(data))
+                await asyncio.to_thread(self._capacity.claim, len(data))
             if folder != self._spool or not await self._services.state.read(
                 lambda con: _is_logged(con, name)
             ):

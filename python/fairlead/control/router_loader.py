@@ -1,6 +1,6 @@
 """Imports routers on demand.
 
-Most gateways never use most rooms. Imported at start, their code and models would be more than half of
+Most gateways never use most packages. Imported at start, their code and models would be more than half of
 control's memory and startup time.
 """
 

@@ -27,7 +27,7 @@ open nothing: any key can call models and search, and tool clients use separate 
 
 
 PEOPLE = """
-## What no key and no access token may do
+## Operations that no key and no access token may perform
 
 Signed-in operators and the local command line alone decide who may come in and what leaves for a place that operators
 watch. A key of any scope, and an access token of any scope, is answered 403 at these routes:

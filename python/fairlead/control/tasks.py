@@ -1,6 +1,6 @@
 """The table of control's background tasks, and how they start.
 
-Most rooms have work only after a request has stored some. Such a task waits, with nothing imported, until its
+Most packages have work only after a request has stored some. Such a task waits, with nothing imported, until its
 module is imported (by the router that stores the work), or starts at once when its tables have rows.
 """
 
@@ -153,7 +153,7 @@ class TaskStarter:
             await task.run(self._services)
 
     async def _begin_of_work(self, imported: asyncio.Event, tables: tuple[str, ...]) -> None:
-        """Waits until there may be work. Other controls of the database store some without notifying this one."""
+        """Waits until there may be work. Other controls of the database store work without notifying this one."""
         while not imported.is_set() and not await self._has_rows(tables):
             within_s = None if self._services.peers is None or not tables else LOOK_EVERY_S
             with contextlib.suppress(TimeoutError):

@@ -137,7 +137,7 @@ def why_not(key: Mapping[str, Any], endpoint: str, peer: str) -> str | None:
     schedule = key["accessSchedule"]
     if not is_open(schedule, moment_of(now_ms())):
         hours = f"{schedule['from']}-{schedule['until']} {schedule['tz']}"
-        return f"The key {key['name']} may be used in its hours only ({hours})."
+        return f"The key {key['name']} is outside its permitted hours ({hours})."
     if not is_listed(key["ipAllowlist"], peer):
         return f"The key {key['name']} may not be used from {peer}: its `ipAllowlist` does not name it."
     return None

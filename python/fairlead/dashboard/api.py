@@ -29,7 +29,7 @@ T = TypeVar("T")
 TIERS_KEPT: Final = 2048
 
 # A few names for each set of rights.
-READINGS_MAX: Final = 64
+PAGE_CACHE_MAX: Final = 64
 
 # Headers of the page's own request that say nothing of the call.
 _OWN_HEADERS: Final = frozenset(
@@ -103,8 +103,8 @@ def tier_of(method: str, path: str) -> str | None:
     )
 
 
-class Readings:
-    """Values that pages read of the state, kept as long as nothing of it changes: one for each name and each
+class PageCache:
+    """Values that pages read from the state, cached until the state changes: one for each name and each
     set of rights.
     """
 
@@ -113,17 +113,17 @@ class Readings:
         self._locks: dict[tuple[str, ...], asyncio.Lock] = {}
 
     def lock(self, key: tuple[str, ...]) -> asyncio.Lock:
-        """Held by the one that reads, while the others wait for what it reads."""
+        """Held by the reader while others wait for its result."""
         return self._locks.setdefault(key, asyncio.Lock())
 
     def find(self, key: tuple[str, ...], version: int) -> Any | None:
-        """The value that was read at this version of the state; None where there is none."""
+        """The value that was read at this version of the state, or None."""
         read_at, value = self._values.get(key, (-1, None))
         return value if read_at == version else None
 
     def keep(self, key: tuple[str, ...], version: int, value: Any) -> None:
-        """Keeps a value that was read at this version, or later."""
-        if len(self._values) >= READINGS_MAX:
+        """Stores a value that was read at this version, or later."""
+        if len(self._values) >= PAGE_CACHE_MAX:
             self._values.clear()
             self._locks.clear()
         self._values[key] = (version, value)
@@ -141,7 +141,7 @@ class Api:
         return may_call(self._principal, method, path)
 
     async def cached(self, name: str, read: Callable[[Self], Awaitable[T]]) -> T:
-        """The value that `read` makes of routes that depend on the state alone, read anew when the state has changed.
+        """The value that `read` makes of routes that depend on the state alone, read again when the state has changed.
 
         If other controls change the state too, it is read each time, because this control hears of their
         changes a moment later. Everybody with the same rights gets the same copy: no part of it may depend on
@@ -156,7 +156,7 @@ class Api:
         holds.
         """
         services = services_of(self._request)
-        readings = services.singleton(Readings, Readings)
+        readings = services.singleton(PageCache, PageCache)
         key = (name, self._principal.kind, *sorted(self._principal.scopes))
         async with readings.lock(key):
             version = services.state.changes

@@ -23,7 +23,7 @@ _STEP: Final = ("model", "connectionId", "weight", "label", "prompt")
 class StepRow:
     """A step of the form, by its place from 0 on."""
 
-    place: int
+    position: int
     controls: tuple[Control, ...]
 
 
@@ -36,17 +36,17 @@ def step_rows(
     options = tuple((each["id"], each["name"]) for each in connections)
     rows = list(map(_row_of, steps)) if failure is None else _typed_rows(failure.typed)
     rows = rows or [dict.fromkeys(_STEP, "")]
-    values = {"models": {str(place): row for place, row in enumerate(rows)}}
+    values = {"models": {str(position): row for position, row in enumerate(rows)}}
     named = {each for each, _ in options} | {""}
     return [
         StepRow(
-            place,
+            position,
             tuple(
                 make_control(field, values, failure)
-                for field in _step_fields(place, options, row.get("connectionId", ""), named)
+                for field in _step_fields(position, options, row.get("connectionId", ""), named)
             ),
         )
-        for place, row in enumerate(rows)
+        for position, row in enumerate(rows)
     ]
 
 
@@ -68,8 +68,8 @@ def edit_rows(typed: FormFields, edit: str) -> FormFields:
         rows.insert(to, rows.pop(at))
     others = {name: value for name, value in typed.items() if not name.startswith("models.")}
     steps = {
-        f"models.{place}.{name}": value
-        for place, row in enumerate(rows)
+        f"models.{position}.{name}": value
+        for position, row in enumerate(rows)
         for name, value in row.items()
     }
     return {**others, **steps}
@@ -84,9 +84,9 @@ def read_combo(typed: FormFields) -> tuple[dict[str, Any], list[int]]:
     body["systemMessage"] = body.get("systemMessage") or None
     body["config"] = _config(body.get("config", {}))
     rows = _typed_rows(typed)
-    places = [place for place, row in enumerate(rows) if any(row.values())]
-    body["models"] = [_step(place, rows[place]) for place in places]
-    return body, places
+    positions = [position for position, row in enumerate(rows) if any(row.values())]
+    body["models"] = [_step(position, rows[position]) for position in positions]
+    return body, positions
 
 
 def changed_body(body: dict[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "config": config}
 
 
-def placed(refusal: Refused, places: list[int]) -> Refused:
+def with_positions(refusal: Refused, positions: list[int]) -> Refused:
     """A refusal whose step is named by its row and field of the form."""
     param = refusal.param
     if param is None or not param.startswith("models"):
@@ -112,16 +112,16 @@ def placed(refusal: Refused, places: list[int]) -> Refused:
     parts = re.split(r"[.\[\]]+", param)
     number = parts[1] if len(parts) > 1 else ""
     at = int(number) if number.isdecimal() else 0
-    row = places[at] if at < len(places) else 0
+    row = positions[at] if at < len(positions) else 0
     field = next((name for name in reversed(parts) if name in _STEP), "model")
     return Refused(refusal.status, refusal.message, f"models.{row}.{field}")
 
 
 def _step_fields(
-    place: int, options: tuple[tuple[str, str], ...], chosen: str, named: set[str]
+    position: int, options: tuple[tuple[str, str], ...], chosen: str, named: set[str]
 ) -> tuple[Field, ...]:
     gone = () if chosen in named else ((chosen, f"deleted, {chosen[:8]}"),)
-    at = f"models.{place}."
+    at = f"models.{position}."
     return (
         Field(
             f"{at}model",
@@ -162,21 +162,21 @@ def _typed_rows(typed: FormFields) -> list[dict[str, str]]:
             continue
         if parts[1].isdecimal() and len(parts[1]) < 4:
             rows.setdefault(int(parts[1]), dict.fromkeys(_STEP, ""))[parts[2]] = value
-    return [rows[place] for place in sorted(rows)]
+    return [rows[position] for position in sorted(rows)]
 
 
-def _step(place: int, row: Mapping[str, str]) -> dict[str, Any]:
+def _step(position: int, row: Mapping[str, str]) -> dict[str, Any]:
     weight = row["weight"].strip() or "0"
     if not weight.isdecimal() or len(weight) > 9:
-        words = f"The weight of step {place + 1} must be a whole number."
-        raise Refused(400, words, f"models.{place}.weight")
+        words = f"The weight of step {position + 1} must be a whole number."
+        raise Refused(400, words, f"models.{position}.weight")
     name = row["model"].strip()
     common = {"weight": int(weight), "label": row["label"].strip() or None}
     if name.startswith(PREFIX):
         for field, words in (("connectionId", "connection"), ("prompt", "prompt")):
             if row[field].strip():
-                message = f"Step {place + 1} is a combo, which has no {words}: leave it out."
-                raise Refused(400, message, f"models.{place}.{field}")
+                message = f"Step {position + 1} is a combo, which has no {words}: leave it out."
+                raise Refused(400, message, f"models.{position}.{field}")
         return {"kind": "combo-ref", "comboName": name.removeprefix(PREFIX), **common}
     prompt = row["prompt"].replace("\r\n", "\n").strip()
     return {

@@ -69,7 +69,7 @@ def total(row: Mapping[str, Any]) -> str:
 
 
 def total_of(micros: float, unpriced: int) -> str:
-    """As `total`. A group of which no cost is known does not cost $0."""
+    """Like `total`. A group without any known cost is not shown as $0."""
     left_out = without_price(unpriced)
     return money(micros) + left_out if micros or not unpriced else left_out.removeprefix(" + ")
 

@@ -90,7 +90,7 @@ def _identity(teams: list[Any]) -> Group:
                 "Group",
                 "choice",
                 "Its limits and rules apply, too.",
-                options=(("", "none"), *_places(teams)),
+                options=(("", "none"), *_team_options(teams)),
             ),
             Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
         ),
@@ -257,7 +257,7 @@ _FAULTS: Final = (
 )
 
 
-def _places(teams: list[Any]) -> tuple[tuple[str, str], ...]:
+def _team_options(teams: list[Any]) -> tuple[tuple[str, str], ...]:
     """Groups by their ids, with the names of those above them."""
     return tuple(
         (team["id"], " / ".join([*(each["name"] for each in team["path"]), team["name"]]))

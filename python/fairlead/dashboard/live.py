@@ -1,4 +1,4 @@
-"""Parts of an open page that are sent anew, over one stream of server-sent events for each tab.
+"""Parts of an open page that are sent again, over one stream of server-sent events for each tab.
 
 One task waits for what pages show to change: a write to the state (which webhooks wait for too), settled
 requests in the usage database, a worker's report of its connections. Tabs that show one page share what is
@@ -50,7 +50,7 @@ class LivePages:
     _locks: dict[tuple[str, ...], asyncio.Lock] = field(default_factory=dict)
 
     async def events(self, key: tuple[str, ...], make: Callable[[], Awaitable[Parts]]) -> Events:
-        """An event for each part of a page, made anew if something has changed since.
+        """An event for each part of a page, made again if something has changed since.
 
         All tabs are sent the same bytes: a part is read, drawn and serialised once.
         """

@@ -44,7 +44,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A template and its fields. `live` names its blocks `live_<name>` that are sent anew to a page that
+    """A template and its fields. `live` names its blocks `live_<name>` that are sent again to a page that
     stays open, when they have changed.
     """
 

@@ -33,7 +33,7 @@ router = APIRouter(tags=["pages"])
 FIELDS_MAX = 700
 ADDRESS_MAX = 4000
 # Paths that pages had before.
-MOVED = {"cli-tools": "cli-code", "agents": "acp-agents"}
+REDIRECTS = {"cli-tools": "cli-code", "agents": "acp-agents"}
 YEAR_S = 365 * 86_400
 UNDO = "undo"
 
@@ -64,9 +64,9 @@ async def console_page(
         return asset(ICON, "image/svg+xml")
     if path == "live":
         return await _live(request, services, caller)
-    if path in MOVED:
+    if path in REDIRECTS:
         query = f"?{request.url.query}" if request.url.query else ""
-        return RedirectResponse(f"/dashboard/{MOVED[path]}{query}", 308)
+        return RedirectResponse(f"/dashboard/{REDIRECTS[path]}{query}", 308)
     return await _show(request, services, caller, path)
 
 
@@ -134,8 +134,8 @@ async def _do(
     if action.ask is not None and not is_confirmed:
         question = await action.ask(visit, fields)
         hidden = {**fields, "act": name, "confirmed": "yes"}
-        place = _address(visit.request)
-        view = View("confirm.html", {"question": question, "hidden": hidden, "place": place})
+        page_url = _address(visit.request)
+        view = View("confirm.html", {"question": question, "hidden": hidden, "place": page_url})
         return answer(page, visit, view)
     try:
         undo = await action.undo(visit, fields) if action.undo is not None else None
@@ -156,9 +156,9 @@ async def _do(
     return _back(result, outcome)
 
 
-def _back(place: str, outcome: Mapping[str, str]) -> Response:
+def _back(page_url: str, outcome: Mapping[str, str]) -> Response:
     """To a page below `/dashboard`, which says what was done."""
-    target, _, words = place.partition("?")
+    target, _, words = page_url.partition("?")
     query = "&".join(filter(None, (words, urlencode(outcome))))
     return RedirectResponse(f"/dashboard{target}?{query}", 303, {"cache-control": "no-store"})
 
@@ -172,7 +172,7 @@ async def _undo(services: Services, visit: Visit, fields: Mapping[str, str]) -> 
         return _failed(visit, refused(error))
     except Refused as failure:
         return _failed(visit, failure)
-    return _back(undo.place, {"done": UNDO})
+    return _back(undo.page_url, {"done": UNDO})
 
 
 def _undos(services: Services) -> Undos:
@@ -227,8 +227,8 @@ def _find(path: str, request: Request, person: Person) -> tuple[Page | None, Vis
 def _visit(
     request: Request, path: str, person: Person, params: Mapping[str, str] | None = None
 ) -> Visit:
-    place = f"/dashboard/{path}".rstrip("/")
-    return Visit(request, place, person, Api(request), dict(request.query_params), params or {})
+    page_url = f"/dashboard/{path}".rstrip("/")
+    return Visit(request, page_url, person, Api(request), dict(request.query_params), params or {})
 
 
 def _query(text: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Undoing: the call that makes anew what was destroyed, kept for who destroyed it.
+"""Undo: the call that restores a deleted record, stored for the user who deleted it.
 
 They are kept in memory and for a few minutes, since a record that is gone may be what somebody wanted gone.
 """
@@ -25,7 +25,7 @@ class Undo:
     method: str
     path: str
     body: Mapping[str, Any]
-    place: str
+    page_url: str
 
 
 @dataclass(slots=True)

@@ -111,7 +111,7 @@ async def read_groups(api: Api, groups: str, **query: Any) -> list[Row]:
 
 
 async def read_sums(api: Api, groups: str, **query: Any) -> list[Row]:
-    """As `read_groups`, without percentiles, in half the time."""
+    """Like `read_groups`, without percentiles, in half the time."""
     return await read_groups(api, groups, percentiles="false", **query)
 
 

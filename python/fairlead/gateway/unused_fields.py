@@ -1,6 +1,6 @@
 """Fields that are stored although nothing uses them yet.
 
-Fields that the specification names are accepted, and answers list them in `notInForce`. Setting any
+Fields that the specification names are accepted, and answers list them in `ineffective`. Setting any
 other unused field is refused with advice, because whoever sets it would rely on it. A value that is
 stored already may be sent again, so that an answer can be sent back.
 """
@@ -30,6 +30,6 @@ def refuse_unused(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
             )
 
 
-def not_in_force(stored: Mapping[str, Any]) -> list[str]:
+def ineffective(stored: Mapping[str, Any]) -> list[str]:
     """The stored fields, by their names in JSON, that have no effect."""
     return [name for name in _LACKS if stored.get(name) is not None]

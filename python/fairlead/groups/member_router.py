@@ -36,7 +36,7 @@ from fairlead.groups.members import MemberRole, list_members, memberships_of
 from fairlead.groups.membership import NewMember, add_member, remove_member
 from fairlead.groups.router import RevokeKeys
 from fairlead.groups.spending import GroupSpending, read_spending
-from fairlead.groups.views import GroupPlace, MemberList, view_members
+from fairlead.groups.views import GroupLevel, MemberList, view_members
 from fairlead.moment import now_ms
 from fairlead.records.group_tree import GroupTree, read_tree
 from fairlead.records.people import find_owner_person
@@ -75,7 +75,7 @@ class MyGroup(Wire):
     id: str
     name: str
     role: MemberRole = Field(description="`admin` of a group is one of those below it, too.")
-    path: list[GroupPlace] = Field(description="The groups above it, the topmost first.")
+    path: list[GroupLevel] = Field(description="The groups above it, the topmost first.")
 
 
 class MyGroups(Wire):
@@ -84,7 +84,7 @@ class MyGroups(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _Membership:
     """The caller, and their role in the group of the request."""
 
     user_id: str
@@ -121,12 +121,12 @@ def _roles(con: Connection, user_id: str, tree: GroupTree) -> dict[str, MemberRo
     return roles
 
 
-def _standing(con: Connection, caller: Caller, group_id: str) -> _Standing:
+def _membership(con: Connection, caller: Caller, group_id: str) -> _Membership:
     user_id = _user_id(con, caller)
     role = _roles(con, user_id, read_tree(con)).get(group_id)
     if role is None:
         raise NotFound("You are in no group with this id.", param="id")
-    return _Standing(user_id, group_id, role)
+    return _Membership(user_id, group_id, role)
 
 
 @router.get("", summary="The groups that one is in")
@@ -141,7 +141,7 @@ async def list_mine(services: ServicesDep, caller: CallerDep) -> MyGroups:
                 name=group.name,
                 role=roles[group.id],
                 path=[
-                    GroupPlace.model_construct(id=each.id, name=each.name)
+                    GroupLevel.model_construct(id=each.id, name=each.name)
                     for each in reversed(tree.path(group.id)[1:])
                 ],
             )
@@ -155,7 +155,7 @@ async def list_mine(services: ServicesDep, caller: CallerDep) -> MyGroups:
 
 @router.get("/{group_id}/spending", summary="Spending at the levels of one's group")
 async def spending(group_id: str, services: ServicesDep, caller: CallerDep) -> GroupSpending:
-    await services.state.read(lambda con: _standing(con, caller, group_id))
+    await services.state.read(lambda con: _membership(con, caller, group_id))
     return await read_spending(services, group_id)
 
 
@@ -164,7 +164,7 @@ async def keys(
     group_id: str, services: ServicesDep, caller: CallerDep, limit: Limit = 50, offset: Offset = 0
 ) -> KeyList:
     def read_page(con: Connection) -> tuple[list[StoredKey], int]:
-        _standing(con, caller, group_id)
+        _membership(con, caller, group_id)
         return list_keys(con, limit, offset, [group_id]), count_keys(con, [group_id])
 
     found, total = await services.state.read(read_page)
@@ -189,11 +189,11 @@ async def create_key(
     fields = new.model_copy(update={"group_id": group_id})
 
     def insert(con: Connection) -> StoredKey:
-        standing = _standing(con, caller, group_id)
+        membership = _membership(con, caller, group_id)
         if count_keys(con, [group_id]) >= KEYS_MAX:
             raise InvalidRequest(f"The group has {KEYS_MAX} keys already: revoke some first.")
         key = StoredKey(
-            str(uuid4()), digest, preview_of(text), at_ms, at_ms, fields, standing.user_id
+            str(uuid4()), digest, preview_of(text), at_ms, at_ms, fields, membership.user_id
         )
         insert_key(con, key)
         emit(con, Event("key.created", {"id": key.id, "name": new.name}))
@@ -260,7 +260,7 @@ async def revoke_key(
 @router.get("/{group_id}/members", summary="The members of one's group")
 async def members(group_id: str, services: ServicesDep, caller: CallerDep) -> MemberList:
     def read_members(con: Connection) -> MemberList:
-        _standing(con, caller, group_id)
+        _membership(con, caller, group_id)
         return view_members(list_members(con, group_id))
 
     return await services.state.read(read_members)
@@ -271,7 +271,7 @@ async def put_member(
     group_id: str, new: NewMember, services: ServicesDep, caller: CallerDep
 ) -> MemberList:
     def add(con: Connection) -> MemberList:
-        _standing(con, caller, group_id).refuse_members()
+        _membership(con, caller, group_id).refuse_members()
         return view_members(add_member(con, group_id, new))
 
     return await services.state.record(add)
@@ -291,9 +291,9 @@ async def delete_member(
     """Members may end their own. The keys that the user made stay, unless `revokeKeys` is true."""
 
     def remove(con: Connection) -> MemberList:
-        standing = _standing(con, caller, group_id)
-        if user_id != standing.user_id:
-            standing.refuse_members()
+        membership = _membership(con, caller, group_id)
+        if user_id != membership.user_id:
+            membership.refuse_members()
         return view_members(remove_member(con, group_id, user_id, revokes_keys=revoke_keys))
 
     return await services.state.commit(remove)
@@ -301,11 +301,11 @@ async def delete_member(
 
 def _own_key(con: Connection, caller: Caller, group_id: str, key_id: str) -> StoredKey:
     """A key of the group that the caller may change."""
-    standing = _standing(con, caller, group_id)
+    membership = _membership(con, caller, group_id)
     key = find_key(con, key_id)
     if key is None or key.fields.group_id != group_id:
         raise NotFound("There is no API key with this id in the group.", param="keyId")
-    if standing.role != "admin" and key.made_by != standing.user_id:
+    if membership.role != "admin" and key.made_by != membership.user_id:
         raise Forbidden("Members change the keys that they made; ask an admin of the group.")
     if MANAGING_SCOPES.intersection(key.fields.scopes) or key.fields.is_banned:
         raise Forbidden(

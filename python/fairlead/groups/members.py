@@ -47,7 +47,7 @@ def memberships_of(con: Connection, user_id: str) -> dict[str, MemberRole]:
 
 
 def put_member(con: Connection, group_id: str, user_id: str, role: MemberRole, at_ms: int) -> None:
-    """Makes a user a member, or changes their role, in the writer; `Conflict` where there is no room."""
+    """Makes a user a member, or changes their role, in the writer; raises `Conflict` at the limit."""
     changed = con.execute(
         "UPDATE key_group_members SET role = ? WHERE group_id = ? AND user_id = ? RETURNING 1",
         [role, group_id, user_id],

@@ -47,7 +47,7 @@ class LevelSpending(Wire):
 
 
 class GroupSpending(Wire):
-    """Levels from the group itself to the topmost: a call needs room at each of them."""
+    """Levels from the group to the top: a call needs budget at each level."""
 
     levels: list[LevelSpending]
 

@@ -14,7 +14,7 @@ from fairlead.wire import Wire
 _EMPTY = GroupContent(0, 0, 0)
 
 
-class GroupPlace(Wire):
+class GroupLevel(Wire):
     """A group on the path to the topmost."""
 
     id: str
@@ -26,7 +26,7 @@ class GroupView(GroupFields):
 
     id: str
     name: str
-    path: list[GroupPlace] = Field(description="The groups above it, the topmost first.")
+    path: list[GroupLevel] = Field(description="The groups above it, the topmost first.")
     key_count: int = Field(description="Keys in it, without those of the groups below it.")
     group_count: int = Field(description="Groups right below it.")
     member_count: int
@@ -60,7 +60,7 @@ def view_group(group: StoredGroup, tree: GroupTree, content: dict[str, GroupCont
     counts = content.get(group.id, _EMPTY)
     return GroupView.model_construct(
         id=group.id,
-        path=[GroupPlace.model_construct(id=each.id, name=each.name) for each in reversed(above)],
+        path=[GroupLevel.model_construct(id=each.id, name=each.name) for each in reversed(above)],
         key_count=counts.keys,
         group_count=counts.groups,
         member_count=counts.members,

@@ -46,7 +46,7 @@ class ChallengeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class AccountLink:
     """An identity at a provider that is bound to the user once the second factor was right."""
 
     issuer: str
@@ -58,7 +58,7 @@ def open_challenge(
     user_id: str,
     at_ms: int,
     way: Way = "password",
-    joining: Joining | None = None,
+    account_link: AccountLink | None = None,
 ) -> str:
     """Opens a challenge in place of the user's earlier one, in the writer; returns the pending
     token.
@@ -76,8 +76,8 @@ def open_challenge(
             _core.hash_secret(token),
             at_ms + LIFETIME_S * 1000,
             way,
-            joining and joining.issuer,
-            joining and joining.subject,
+            account_link and account_link.issuer,
+            account_link and account_link.subject,
         ],
     )
     return token

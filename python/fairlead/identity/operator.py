@@ -1,4 +1,4 @@
-"""Identity's services for other rooms: confirming that an operator asks, and setting their
+"""Identity services for other packages: confirming that an operator asks, and setting their
 password.
 """
 

@@ -32,7 +32,7 @@ class Person(Wire):
     name: str
 
 
-class SecondFactorWanted(Wire):
+class SecondFactorRequired(Wire):
     """The password was right; `tempToken` and a code finish the sign-in within ten minutes."""
 
     requires2fa: Literal[True] = Field(True, alias="requires2fa")
@@ -56,7 +56,7 @@ class Status(Wire):
 @router.post("/login", summary="Sign in; the answer sets the cookie `auth_token`")
 async def login(
     body: Login, attempt: AttemptDep, response: Response
-) -> Success | SecondFactorWanted:
+) -> Success | SecondFactorRequired:
     """Checks the password and opens a session in place of the one the caller had, or asks for the
     second factor.
     """
@@ -97,9 +97,9 @@ async def leave(attempt: Attempt, response: Response) -> None:
     attempt.set_cookie(response, "", 0)
 
 
-def wanted(pending: PendingSignIn) -> SecondFactorWanted:
+def wanted(pending: PendingSignIn) -> SecondFactorRequired:
     """The answer that asks for the second factor."""
-    return SecondFactorWanted.model_construct(
+    return SecondFactorRequired.model_construct(
         requires2fa=True, temp_token=pending.token, user=person(pending.user)
     )
 

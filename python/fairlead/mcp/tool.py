@@ -1,4 +1,4 @@
-"""Tools: what each takes and gives, as types, and what it does."""
+"""Tools: the types of their input and output, and their functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = re.compile(r"[a-z0-9_]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """In whose name a tool is called, and what it works with."""
+    """The user on whose behalf a tool is called, and its services."""
 
     services: Services
     person: Person
@@ -81,7 +81,7 @@ class Toolbox:
         object.__setattr__(self, "by_name", by_name)
 
     def for_person(self, person: Person) -> list[Tool[Any]]:
-        """The tools that are there for this person."""
+        """The tools that this user can call."""
         return [tool for tool in self.tools if person.manages or not tool.needs_manage]
 
     def find(self, name: str, person: Person) -> Tool[Any] | None:

@@ -1,4 +1,4 @@
-"""The address of a Redis or Valkey: what is taken."""
+"""Checks the URL of a Redis or Valkey."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Records that several rooms read and write, one file for each kind."""
+"""Records that several packages read and write, one file for each kind."""

@@ -1,4 +1,4 @@
-"""The tree of groups as other rooms see it; `fairlead.groups` stores them."""
+"""The tree of groups as other packages see it; `fairlead.groups` stores them."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class BodyName:
 
 
 def parse_name(file: str) -> BodyName | None:
-    """The parts of a file's name; None for files that are not ours."""
+    """The parts of a file's name; None for other files."""
     found = _NAME.fullmatch(file)
     if found is None:
         return None
@@ -111,17 +111,17 @@ class KeptBodies:
         return keys
 
     def total_bytes(self) -> int:
-        """The bytes that are kept; what was not taken in is not counted."""
+        """The number of stored bytes; rejected bodies are not counted."""
         return sum(self._sizes().values())
 
     def delete_before(self, before_ms: int) -> int:
-        """Deletes what was admitted before this moment (UTC milliseconds); returns how many."""
+        """Deletes everything admitted before this time (UTC milliseconds); returns the number."""
         last = before_ms // HOUR_MS
         hours = [hour for hour in self._sizes() if hour <= last]
         return self._delete(hours, lambda name: name.ts_ms < before_ms)
 
     def delete_of_others(self, key_ids: Collection[str]) -> int:
-        """Deletes what is of a key that is not among these; returns how many."""
+        """Deletes everything of keys other than these; returns the number."""
         known = frozenset(key_ids)
         return self._delete(
             list(self._sizes()), lambda name: name.key_id is not None and name.key_id not in known
@@ -189,7 +189,7 @@ def spool_of(data_dir: Path) -> Path:
 
 
 def forget_parts(spool: Path) -> None:
-    """Deletes what is left of writings that were interrupted. Blocking."""
+    """Deletes the files of interrupted writes. Blocking."""
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(spool):
             is_left = entry.name.endswith(".new") and (

@@ -44,12 +44,12 @@ def queue_mails(con: Connection, mails: Sequence[Mail]) -> int:
     wanted = [mail for mail in mails if row is not None and mail.event in row[0]]
     if not wanted:
         return 0
-    room = PENDING_MAX - read_number(con, "SELECT count(*) FROM mails WHERE state = 'pending'")
+    capacity = PENDING_MAX - read_number(con, "SELECT count(*) FROM mails WHERE state = 'pending'")
     con.executemany(
         "INSERT INTO mails VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_row(mail, is_full=at >= room) for at, mail in enumerate(wanted)],
+        [_row(mail, is_full=at >= capacity) for at, mail in enumerate(wanted)],
     )
-    return max(0, min(room, len(wanted)))
+    return max(0, min(capacity, len(wanted)))
 
 
 def _row(mail: Mail, *, is_full: bool) -> list[Any]:

@@ -1,4 +1,4 @@
-"""People as other rooms see them; `identity` stores them."""
+"""Users as other packages see them; `identity` stores them."""
 
 from __future__ import annotations
 

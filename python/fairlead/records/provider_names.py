@@ -29,7 +29,7 @@ def find_provider_id(con: Connection, name: str) -> str | None:
 
 
 def provider_id(con: Connection, name: str, param: str = "provider") -> str:
-    """As `find_provider_id`; `InvalidRequest` where no provider has the name."""
+    """Like `find_provider_id`, but raises `InvalidRequest` for an unknown name."""
     found = find_provider_id(con, name)
     if found is None:
         raise no_provider(name, param)

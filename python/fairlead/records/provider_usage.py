@@ -60,7 +60,7 @@ _COLUMNS: Final = (
 
 
 def find_provider_usage(con: Connection, connection_id: str) -> ProviderUsage:
-    """The row of a connection; an empty one where nothing is known yet."""
+    """The row of a connection; empty if nothing is known yet."""
     row = con.execute(
         f"SELECT {_COLUMNS} FROM provider_usage WHERE connection_id = ?", [connection_id]
     ).fetchone()

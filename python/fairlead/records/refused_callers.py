@@ -25,7 +25,7 @@ _COLUMNS: Final = (
 
 
 class RefusedCallers(BaseModel, frozen=True):
-    """A count as a relay worker reports it. `address` is null, and `path` empty, for the rest of a minute."""
+    """A count as a relay worker reports it. `address` is null, and `path` empty, for all other requests of a minute."""
 
     minute_ms: int = Field(ge=0, le=2**53)
     address: Annotated[str, Field(max_length=64)] | None

@@ -99,7 +99,7 @@ class Relay:
                 more = flight.exchange.feed(piece, message.get("more_body", False))
                 if more and flight.exchange.is_upload:
                     since_s = self._loop.time()
-                    while not flight.exchange.has_room():
+                    while not flight.exchange.has_capacity():
                         await self._wait(flight)
                     # A slow recipient of the upload is not counted against the caller.
                     flight.waited_s += self._loop.time() - since_s

@@ -61,7 +61,7 @@ class InFlightRequest:
         self.fed_bytes = 0
         # The body is incomplete: received messages belong to the task that feeds it.
         self.is_feeding = False
-        # Seconds of the upload in which the engine had no room for more.
+        # Seconds of the upload in which the engine's buffer was full.
         self.waited_s = 0.0
         # The body came too slowly, and the error is being sent.
         self.is_late = False

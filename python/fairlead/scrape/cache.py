@@ -68,7 +68,7 @@ def store_cached(con: Connection, cached: CachedPage, most_bytes: int) -> None:
 
 
 def forget_cached(con: Connection, owner: str, url: str | None) -> int:
-    """Drops an owner's copies of one address, or all of them; how many."""
+    """Drops an owner's copies of one address, or all; returns the number."""
     if url is None:
         done = con.execute("DELETE FROM scrape_cache WHERE owner = ? RETURNING 1", [owner])
     else:

@@ -59,23 +59,23 @@ async def read_page(
         raise InvalidRequest(failure.reason, extra={"url": url, "metadata": metadata}) from None
 
 
-async def extract_page(services: Services, ask: ExtractRequest, owner: str) -> dict[str, Any]:
+async def extract_page(services: Services, body: ExtractRequest, owner: str) -> dict[str, Any]:
     """Extracts data by JSON Schema from one page, with a model; the answer of `POST /api/extract-schema`."""
-    url = check_url(ask.url, scraper_of(services).egress)
-    name = await resolve_model(services, ask.options.model)
-    scraped = await _read_markdown(services, url, ask.options, owner)
+    url = check_url(body.url, scraper_of(services).egress)
+    name = await resolve_model(services, body.options.model)
+    scraped = await _read_markdown(services, url, body.options, owner)
     model = Model(
         services.config,
         owner,
         name,
-        temperature=ask.options.temperature,
-        max_tokens=ask.options.max_tokens,
+        temperature=body.options.temperature,
+        max_tokens=body.options.max_tokens,
     )
     data, answer = await extract_by_schema(
         model,
         scraped.document["content"],
-        scraper_of(services).schema(ask.schema_, owner),
-        ask.options.instructions,
+        scraper_of(services).schema(body.schema_, owner),
+        body.options.instructions,
     )
     return {
         "success": True,
@@ -87,13 +87,13 @@ async def extract_page(services: Services, ask: ExtractRequest, owner: str) -> d
     }
 
 
-async def summarize_page(services: Services, ask: SummarizeRequest, owner: str) -> dict[str, Any]:
+async def summarize_page(services: Services, body: SummarizeRequest, owner: str) -> dict[str, Any]:
     """Summarizes one page with a model; the answer of `POST /api/summarize`."""
-    url = check_url(ask.url, scraper_of(services).egress)
-    name = await resolve_model(services, ask.options.model)
-    scraped = await _read_markdown(services, url, ask.options, owner)
-    model = Model(services.config, owner, name, temperature=ask.options.temperature)
-    answer = await summarize(model, scraped.document["content"], ask.max_length)
+    url = check_url(body.url, scraper_of(services).egress)
+    name = await resolve_model(services, body.options.model)
+    scraped = await _read_markdown(services, url, body.options, owner)
+    model = Model(services.config, owner, name, temperature=body.options.temperature)
+    answer = await summarize(model, scraped.document["content"], body.max_length)
     return {
         "success": True,
         "url": scraped.url,

@@ -14,7 +14,7 @@ from fairlead.scrape.cache import forget_cached
 from fairlead.scrape.calls import answer_deadline, extract_page, read_page
 from fairlead.scrape.calls import summarize_page as summary_of_page
 from fairlead.scrape.jobs.start import new_job, start_job
-from fairlead.scrape.jobs.table import Place, find_job, list_pages
+from fairlead.scrape.jobs.table import FrontierEntry, find_job, list_pages
 from fairlead.scrape.jobs.view import job_view
 from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.limits.quota import daily_calls_of, day_of
@@ -33,21 +33,21 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 
 
 @router.post("/scrape", summary="Scrape a page")
-async def scrape(ask: ScrapeRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def scrape(body: ScrapeRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """The page in the form of `options.extractorFormat`. A page that was not read is 400."""
-    url = check_url(ask.url, scraper_of(services).egress)
-    scraped = await read_page(services, url, ask.options, owner)
+    url = check_url(body.url, scraper_of(services).egress)
+    scraped = await read_page(services, url, body.options, owner)
     return {"success": True, **scraped.document}
 
 
 @router.post("/scrape/async", summary="Scrape a page in the background")
 async def scrape_async(
-    ask: ScrapeRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    body: ScrapeRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """A job's id and where to ask for it."""
-    url = check_url(ask.url, scraper_of(services).egress)
+    url = check_url(body.url, scraper_of(services).egress)
     return await start_job(
-        services, new_job("scrape", owner, url, ask, 1), [Place(0, 0, url)], base
+        services, new_job("scrape", owner, url, body, 1), [FrontierEntry(0, 0, url)], base
     )
 
 
@@ -90,31 +90,31 @@ async def reader(
 
 @router.post("/extract-schema", summary="Extract data of a JSON Schema from a page")
 async def extract_schema(
-    ask: ExtractRequest, services: ServicesDep, owner: OwnerDep
+    body: ExtractRequest, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
     """The page's data, valid against `schema`, by the model of `options.model` or `scrapeModel`."""
-    await scraper_of(services).schema(ask.schema_, owner).check()
+    await scraper_of(services).schema(body.schema_, owner).check()
     async with answer_deadline():
-        return await extract_page(services, ask, owner)
+        return await extract_page(services, body, owner)
 
 
 @router.post("/summarize", summary="Summarize a page")
 async def summarize_page(
-    ask: SummarizeRequest, services: ServicesDep, owner: OwnerDep
+    body: SummarizeRequest, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
     """At most `maxLength` words, by the model of `options.model` or the setting `scrapeModel`."""
     async with answer_deadline():
-        return await summary_of_page(services, ask, owner)
+        return await summary_of_page(services, body, owner)
 
 
 @router.delete("/cache", summary="Delete scraped pages: one address, or all of the caller's")
 async def forget(
     services: ServicesDep,
     owner: OwnerDep,
-    ask: Annotated[CacheRequest | None, Body()] = None,
+    body: Annotated[CacheRequest | None, Body()] = None,
 ) -> dict[str, Any]:
     """Drops the caller's own copies."""
-    url = check_url(ask.url, scraper_of(services).egress) if ask and ask.url else None
+    url = check_url(body.url, scraper_of(services).egress) if body and body.url else None
     count = await services.state.database.write(lambda con: forget_cached(con, owner, url))
     message = f"Cache invalidated for URL: {url}" if url else "Cache cleared"
     return {"success": True, "message": message, "count": count}

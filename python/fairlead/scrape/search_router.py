@@ -24,25 +24,25 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 
 
 @router.post("/search", summary="Search the web, and scrape what is found")
-async def search(ask: SearchRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def search(body: SearchRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """By the search providers, of which the setting `scrapeSearchUrl` is one."""
     scraper = scraper_of(services)
     async with answer_deadline():
         answer = await search_web(
             services,
             SearchQuery(
-                query=ask.query, max_results=ask.limit, language=ask.lang, provider=ask.provider
+                query=body.query, max_results=body.limit, language=body.lang, provider=body.provider
             ),
         )
         results = _listed(answer)
-        if ask.scrape_results:
-            options = ask.scrape_options.model_copy(update={"extractor_format": "markdown"})
+        if body.scrape_results:
+            options = body.scrape_options.model_copy(update={"extractor_format": "markdown"})
             await asyncio.gather(
                 *(_read_result(scraper, result, options, owner) for result in results)
             )
     return {
         "success": True,
-        "query": ask.query,
+        "query": body.query,
         "provider": answer.provider,
         "count": len(results),
         "results": results,

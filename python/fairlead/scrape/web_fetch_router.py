@@ -51,33 +51,33 @@ class WebFetch(BaseModel):
 
 
 @router.post("/v1/web/fetch", summary="Fetch a page of the web")
-async def fetch(ask: WebFetch, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def fetch(body: WebFetch, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """The page as `content` (markdown, HTML), `links` or `screenshot` (a data URL). Pages for `depth` are in
     `pages`; a page that could not be read has an `error`. The rules of the scraping API apply: private
     addresses, robots.txt, the delay between requests to a host, limits of calls.
     """
     scraper = scraper_of(services)
-    options = _options(ask)
-    first = await read_page(services, check_url(ask.url, scraper.egress), options, owner)
-    view = {"object": "web.page", **_page(first, ask)}
-    if ask.depth:
+    options = _options(body)
+    first = await read_page(services, check_url(body.url, scraper.egress), options, owner)
+    view = {"object": "web.page", **_page(first, body)}
+    if body.depth:
         async with answer_deadline():
-            view["pages"] = await _linked(scraper, first, ask, owner)
+            view["pages"] = await _linked(scraper, first, body, owner)
     return view
 
 
-def _options(ask: WebFetch) -> ScrapeOptions:
-    formats: list[ScrapeFormat] = ["screenshot"] if ask.format == "screenshot" else []
-    if ask.depth or ask.format == "links":
+def _options(body: WebFetch) -> ScrapeOptions:
+    formats: list[ScrapeFormat] = ["screenshot"] if body.format == "screenshot" else []
+    if body.depth or body.format == "links":
         formats.append("links")
-    form: Literal["html", "markdown"] = "html" if ask.format == "html" else "markdown"
+    form: Literal["html", "markdown"] = "html" if body.format == "html" else "markdown"
     return ScrapeOptions(
-        extractorFormat=form, waitForSelector=ask.wait_for_selector, formats=formats
+        extractorFormat=form, waitForSelector=body.wait_for_selector, formats=formats
     )
 
 
 async def _linked(
-    scraper: Scraper, first: ScrapeResult, ask: WebFetch, owner: str
+    scraper: Scraper, first: ScrapeResult, body: WebFetch, owner: str
 ) -> list[dict[str, Any]]:
     """The pages of the same host that are at most `depth` links away, nearest first."""
     host = urlsplit(first.url).netloc
@@ -90,28 +90,28 @@ async def _linked(
             continue
         seen.add(_bare(url))
         try:
-            page = await scraper.scrape(check_url(url, scraper.egress), _options(ask), owner)
+            page = await scraper.scrape(check_url(url, scraper.egress), _options(body), owner)
         except (FetchFailed, InvalidRequest) as failure:
             reason = failure.reason if isinstance(failure, FetchFailed) else failure.message
             pages.append({"url": url, "error": reason})
             continue
-        pages.append(_page(page, ask))
-        if depth < ask.depth:
+        pages.append(_page(page, body))
+        if depth < body.depth:
             waiting.extend((link, depth + 1) for link in _links(page))
     return pages
 
 
-def _page(read: ScrapeResult, ask: WebFetch) -> dict[str, Any]:
+def _page(read: ScrapeResult, body: WebFetch) -> dict[str, Any]:
     document = read.document
-    view: dict[str, Any] = {"url": read.url, "title": document["title"], "format": ask.format}
-    match ask.format:
+    view: dict[str, Any] = {"url": read.url, "title": document["title"], "format": body.format}
+    match body.format:
         case "links":
             view["links"] = document.get("formats", {}).get("links", [])
         case "screenshot":
             view["screenshot"] = document["formats"]["screenshot"]
         case _:
             view["content"] = document["content"]
-    if ask.include_metadata:
+    if body.include_metadata:
         view["metadata"] = document["metadata"]
     return view
 

@@ -24,12 +24,14 @@ DEADLINE_S: Final = 15.0
 ANSWER_MAX_BYTES: Final = 5 * 1024 * 1024
 
 
-async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> list[SearchResult]:
+async def query_engine(
+    kind: str, base_url: str, key: str, query: SearchQuery
+) -> list[SearchResult]:
     """Queries an engine and returns at most `max_results` results.
 
     Raises a `FairleadError` of the upstream kinds, which never quotes the engine's response.
     """
-    request = ENGINES[kind].ask(query, key)
+    request = ENGINES[kind].build_request(query, key)
     headers = {
         "user-agent": f"fairlead/{__version__}",
         "accept-encoding": "identity",

@@ -36,7 +36,7 @@ class Engine:
     base_url: str | None
     """Where it is unless the operator says otherwise; None: the operator must say."""
     needs_key: bool
-    ask: Callable[[SearchQuery, str], Request]
+    build_request: Callable[[SearchQuery, str], Request]
     read: Callable[[dict[str, Any]], list[SearchResult]]
 
 
@@ -90,7 +90,7 @@ def _found(
     )
 
 
-def _ask_searxng(query: SearchQuery, _: str) -> Request:
+def _searxng_request(query: SearchQuery, _: str) -> Request:
     safe = {"off": "0", "moderate": "1", "strict": "2"}.get(query.filters.safe_search or "")
     return _get(
         {},
@@ -109,7 +109,7 @@ def _ask_searxng(query: SearchQuery, _: str) -> Request:
     )
 
 
-def _ask_brave(query: SearchQuery, key: str) -> Request:
+def _brave_request(query: SearchQuery, key: str) -> Request:
     fresh = {"hour": "pd", "day": "pd", "week": "pw", "month": "pm", "year": "py"}
     return _get(
         {"x-subscription-token": key, "accept": "application/json"},
@@ -133,7 +133,7 @@ def _read_brave(document: dict[str, Any]) -> list[SearchResult]:
     ]
 
 
-def _ask_serper(query: SearchQuery, key: str) -> Request:
+def _serper_request(query: SearchQuery, key: str) -> Request:
     past = {"hour": "qdr:h", "day": "qdr:d", "week": "qdr:w", "month": "qdr:m", "year": "qdr:y"}
     return _json(
         {"x-api-key": key},
@@ -154,7 +154,7 @@ def _read_serper(document: dict[str, Any]) -> list[SearchResult]:
     return [_found(row, snippet=("snippet",), date=("date",), url="link") for row in rows]
 
 
-def _ask_tavily(query: SearchQuery, key: str) -> Request:
+def _tavily_request(query: SearchQuery, key: str) -> Request:
     return _json(
         {"authorization": f"Bearer {key}"},
         "/search",
@@ -169,7 +169,7 @@ def _ask_tavily(query: SearchQuery, key: str) -> Request:
     )
 
 
-def _ask_exa(query: SearchQuery, key: str) -> Request:
+def _exa_request(query: SearchQuery, key: str) -> Request:
     return _json(
         {"x-api-key": key},
         "/search",
@@ -194,21 +194,21 @@ ENGINES: Final[dict[str, Engine]] = {
     "searxng": Engine(
         None,
         False,
-        _ask_searxng,
+        _searxng_request,
         lambda document: _rows(document, ("content",), ("publishedDate",)),
     ),
-    "brave": Engine("https://api.search.brave.com/res/v1", True, _ask_brave, _read_brave),
-    "serper": Engine("https://google.serper.dev", True, _ask_serper, _read_serper),
+    "brave": Engine("https://api.search.brave.com/res/v1", True, _brave_request, _read_brave),
+    "serper": Engine("https://google.serper.dev", True, _serper_request, _read_serper),
     "tavily": Engine(
         "https://api.tavily.com",
         True,
-        _ask_tavily,
+        _tavily_request,
         lambda document: _rows(document, ("content",), ("published_date",)),
     ),
     "exa": Engine(
         "https://api.exa.ai",
         True,
-        _ask_exa,
+        _exa_request,
         lambda document: _rows(document, ("text", "summary"), ("publishedDate",)),
     ),
 }

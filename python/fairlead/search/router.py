@@ -68,15 +68,17 @@ class ProviderChange(Wire):
 
 
 @router.post("/v1/search", summary="Search the web")
-async def run_search(ask: SearchQuery, services: ServicesDep, response: Response) -> dict[str, Any]:
+async def run_search(
+    body: SearchQuery, services: ServicesDep, response: Response
+) -> dict[str, Any]:
     """Searches the web with the first search provider that answers, or with the one that `provider` names."""
     started = time.monotonic()
-    answer = await search(services, ask)
+    answer = await search(services, body)
     response.headers.update(cost_header(answer.provider, answer.usd_micros))
     retrieved_at = iso(moment_of(now_ms()))
     return {
         "object": "list",
-        "query": ask.query,
+        "query": body.query,
         "provider": answer.provider,
         "results": [
             {
@@ -84,7 +86,7 @@ async def run_search(ask: SearchQuery, services: ServicesDep, response: Response
                 "url": found.url,
                 "display_url": urlsplit(found.url).netloc + urlsplit(found.url).path,
                 "snippet": found.snippet,
-                "position": ask.offset + number,
+                "position": body.offset + number,
                 "score": found.score,
                 "published_at": found.published_at,
                 "citation": {
@@ -116,25 +118,25 @@ async def listed(services: ServicesDep) -> dict[str, Any]:
 
 
 @router.post("/api/search-providers", summary="Add a search provider", status_code=201)
-async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
+async def add(body: NewProvider, services: ServicesDep) -> dict[str, Any]:
     """Adds a search provider. `searxng` needs a `baseUrl`, the others an `apiKey`."""
-    engine = ENGINES[ask.kind]
-    base_url = ask.base_url or engine.base_url
+    engine = ENGINES[body.kind]
+    base_url = body.base_url or engine.base_url
     if base_url is None:
         raise InvalidRequest("baseUrl is required for this kind.", param="baseUrl")
-    if engine.needs_key and ask.api_key is None:
+    if engine.needs_key and body.api_key is None:
         raise InvalidRequest("apiKey is required for this kind.", param="apiKey")
     provider_id = str(uuid4())
     provider = SearchProvider(
         provider_id,
-        ask.name,
-        ask.kind,
+        body.name,
+        body.kind,
         _address(base_url),
-        _sealed(services, provider_id, ask.api_key),
-        ask.priority,
-        ask.is_active,
+        _sealed(services, provider_id, body.api_key),
+        body.priority,
+        body.is_active,
         now_ms(),
-        None if ask.per_query is None else micros_of(ask.per_query),
+        None if body.per_query is None else micros_of(body.per_query),
     )
     await services.state.commit(lambda con: insert_provider(con, provider))
     return {"provider": _view(provider)}
@@ -149,11 +151,11 @@ async def one(provider_id: str, services: ServicesDep) -> dict[str, Any]:
 
 
 @router.patch("/api/search-providers/{provider_id}", summary="Change a search provider")
-async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -> dict[str, Any]:
+async def change(provider_id: str, body: ProviderChange, services: ServicesDep) -> dict[str, Any]:
     """Changes the fields that are sent; null removes `apiKey` or `perQuery`."""
     changes: dict[str, Any] = {}
-    for name in ask.model_fields_set:
-        value = getattr(ask, name)
+    for name in body.model_fields_set:
+        value = getattr(body, name)
         if name == "api_key":
             changes["key_sealed"] = _sealed(services, provider_id, value)
         elif name == "per_query":

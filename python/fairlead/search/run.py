@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from fairlead.errors import FairleadError, InvalidRequest, UpstreamStatus
-from fairlead.search.engine_client import ask_engine
+from fairlead.search.engine_client import query_engine
 from fairlead.search.query import SearchQuery, SearchResult
 from fairlead.search.table import SearchProvider, usable_providers
 from fairlead.store.services import Services
@@ -46,7 +46,7 @@ async def search(services: Services, query: SearchQuery) -> SearchOutcome:
     failures: list[tuple[str, FairleadError]] = []
     for provider in providers:
         try:
-            found = await ask_engine(
+            found = await query_engine(
                 provider.kind, provider.base_url, key_of(services, provider), query
             )
         except FairleadError as failure:

@@ -20,7 +20,7 @@ from fairlead.serve.port import free_port
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from fairlead.serve.demo_traffic import Place
+    from fairlead.serve.demo_traffic import DemoTarget
 
 PREFIX: Final = "demo"
 # The providers of the made-up traffic; all of them are the stand-in.
@@ -90,7 +90,7 @@ class Demo:
             await self._register_node(api, prefix, PROVIDER_NAMES[prefix])
 
     async def _register_node(self, api: httpx.AsyncClient, prefix: str, name: str) -> str:
-        """Makes the node and its connection unless they are there; returns the connection's id."""
+        """Creates the node and its connection unless they exist; returns the connection's id."""
         base_url = f"{self._standin}/v1"
         nodes = await _all(api, "/api/provider-nodes", "nodes")
         node = next((node for node in nodes if node["prefix"] == prefix), None)
@@ -129,14 +129,14 @@ class Demo:
         now = datetime.now(UTC)
         for prefix, name in PROVIDER_NAMES.items():
             await self._register_node(api, prefix, name)
-        places = await _places(api)
+        targets = await _read_targets(api)
         prices = {
             place.node_id: {
                 model.name: {"input": model.price_in / 1000, "output": model.price_out / 1000}
                 for model in MODELS.values()
                 if model.provider == prefix
             }
-            for prefix, place in places.items()
+            for prefix, place in targets.items()
         }
         await _sent(api.patch("/api/pricing", json=prices))
         combo = {"name": COMBO, "strategy": "priority", "models": list(COMBO_MODELS)}
@@ -151,7 +151,7 @@ class Demo:
                 "monthlyUsageLimitUsd": limit,
             }
             key_ids[app.name] = (await _sent(api.post("/api/keys", json=body)))["id"]
-        await asyncio.to_thread(write_traffic, data_dir, Owners(key_ids, places), now)
+        await asyncio.to_thread(write_traffic, data_dir, Owners(key_ids, targets), now)
 
     async def _register_search(self, api: httpx.AsyncClient) -> None:
         """Registers the stand-in's search API as a search provider."""
@@ -165,7 +165,7 @@ class Demo:
             await _sent(api.patch(path, json={"baseUrl": self._standin}))
 
     async def _fresh_key(self, api: httpx.AsyncClient) -> str:
-        """Creates the demo's API key anew at each start, because a key's text is shown only once."""
+        """Creates the demo's API key again at each start, because a key's text is shown only once."""
         for key in await _all(api, "/api/keys", "keys"):
             if key["name"] == _KEY_NAME:
                 await _sent(api.delete(f"/api/keys/{key['id']}"))
@@ -180,15 +180,15 @@ class Demo:
         return shlex.join([*words, "-d", body])
 
 
-async def _places(api: httpx.AsyncClient) -> dict[str, Place]:
+async def _read_targets(api: httpx.AsyncClient) -> dict[str, DemoTarget]:
     """The nodes and connections of the demo's providers, by prefix."""
-    from fairlead.serve.demo_traffic import Place
+    from fairlead.serve.demo_traffic import DemoTarget
 
     nodes = await _all(api, "/api/provider-nodes", "nodes")
     connections = await _all(api, "/api/providers", "connections")
     by_provider = {each["provider"]: each["id"] for each in connections}
     return {
-        node["prefix"]: Place(node["id"], by_provider[node["id"]])
+        node["prefix"]: DemoTarget(node["id"], by_provider[node["id"]])
         for node in nodes
         if node["prefix"] in PROVIDER_NAMES
     }

@@ -65,7 +65,7 @@ COMBO_MODELS: Final = ("demo-east/small", "demo-west/mini", "demo-spare/flash")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoTarget:
     """The node and the connection of a made-up provider."""
 
     node_id: str
@@ -168,7 +168,7 @@ class Owners:
     """Ids of the demo's keys by application, and its places by prefix."""
 
     keys: Mapping[str, str]
-    places: Mapping[str, Place]
+    targets: Mapping[str, DemoTarget]
 
 
 NOBODY: Final = Owners({}, {})
@@ -267,7 +267,7 @@ def _record(dice: random.Random, call: Call, owners: Owners) -> dict[str, Any]:
     course = _course(dice, call, model)
     is_support = app.tag == "demo/support"
     tokens_in, tokens_out, is_hit = course.tokens_in, course.tokens_out, course.is_hit
-    place = owners.places.get(model.provider)
+    place = owners.targets.get(model.provider)
     return {
         "request_id": f"req_demo{number:08d}",
         "ts_ms": int(moment.timestamp() * 1000),
@@ -378,7 +378,7 @@ def _course(dice: random.Random, call: Call, model: Model) -> Course:
     )
 
 
-def _failures(model: Model, course: Course, place: Place | None) -> str | None:
+def _failures(model: Model, course: Course, place: DemoTarget | None) -> str | None:
     """The failed attempts in the form of a relay's record: each of them before the first byte."""
     fault, lost, first_ms = course.fault or FAULTS[0], course.lost, course.first_ms
     connection = place.connection_id if place else model.provider

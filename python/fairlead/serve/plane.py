@@ -105,7 +105,7 @@ def bar_imports() -> None:
 class OneProcess(MPServer):
     """A granian server whose one worker is this process.
 
-    Granian keeps a main process beside its workers that starts them anew. The supervisor does that, so a main process
+    Granian keeps a main process beside its workers that starts them again. The supervisor does that, so a main process
     would be one more interpreter in memory, and one more that has to be watched.
     """
 

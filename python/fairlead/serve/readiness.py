@@ -17,10 +17,10 @@ async def ready_worker(address: Address, *, tls: bool, needs_control: bool = Tru
     """Asks `/readyz` once; the id of the worker that answered, None where it was not ready. The link matters,
     because a relay alone answers 200 from the snapshot of an earlier start: enough where control is elsewhere.
     """
-    return await asyncio.to_thread(_ask, address, tls, needs_control)
+    return await asyncio.to_thread(_probe, address, tls, needs_control)
 
 
-def _ask(address: Address, tls: bool, needs_control: bool) -> str | None:
+def _probe(address: Address, tls: bool, needs_control: bool) -> str | None:
     connection: http.client.HTTPConnection
     if tls:
         # Our own worker over loopback: there is no name to verify.

@@ -33,8 +33,8 @@ _TOKEN_HEADER: Final = b"x-fairlead-link"
 log = structlog.get_logger("fairlead.tunnel")
 
 
-class Room:
-    """Places for connections: so many in all, and so many for one address."""
+class ConnectionLimit:
+    """Limits concurrent connections, in total and for each address."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self._most = most
@@ -42,8 +42,8 @@ class Room:
         self._taken: Counter[str] = Counter()
 
     @contextmanager
-    def place(self, address: str) -> Iterator[bool]:
-        """Takes a place for as long as the block runs. False: there is none."""
+    def admit(self, address: str) -> Iterator[bool]:
+        """Takes a slot while the block runs; False if none is free."""
         taken = self._taken
         if taken.total() >= self._most or taken[address] >= self._most_per_address:
             yield False
@@ -57,8 +57,8 @@ class Room:
                 del taken[address]
 
 
-class WaitingRoom:
-    """Connections whose first request has not come, the oldest first."""
+class FirstRequestQueue:
+    """Connections whose first request has not arrived, oldest first."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self._most = most
@@ -71,7 +71,7 @@ class WaitingRoom:
 
     @contextmanager
     def wait(self, address: str, writer: asyncio.StreamWriter) -> Iterator[None]:
-        """Counts a connection for as long as the block runs; the oldest is ended where there is no room for it."""
+        """Counts a connection while the block runs. At the limit, the oldest connection is closed."""
         if self._of_address[address] >= self._most_per_address:
             self._end(next(each for each, of in self._waiting.items() if of == address))
         elif len(self._waiting) >= self._most:
@@ -103,9 +103,9 @@ class RelayEntry:
         self._tunnel = tunnel
         self._context = context
         self._token = token.encode()
-        self._waiting = WaitingRoom(WAITING_MAX, WAITING_PER_ADDRESS)
-        self._relays = Room(RELAYS_MAX, RELAYS_PER_ADDRESS)
-        self._strangers = Room(STRANGERS_MAX, STRANGERS_PER_ADDRESS)
+        self._waiting = FirstRequestQueue(WAITING_MAX, WAITING_PER_ADDRESS)
+        self._relays = ConnectionLimit(RELAYS_MAX, RELAYS_PER_ADDRESS)
+        self._strangers = ConnectionLimit(STRANGERS_MAX, STRANGERS_PER_ADDRESS)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves one accepted connection, which has not begun its TLS, until either side ends it."""
@@ -117,7 +117,7 @@ class RelayEntry:
             writer.transport.abort()
             return
         room = self._relays if self._has_token(head) else self._strangers
-        with room.place(address) as has_place:
+        with room.admit(address) as has_place:
             if not has_place:
                 log.warning("too many connections to control; one was ended", address=address)
                 writer.transport.abort()

@@ -39,7 +39,7 @@ class ShipmentFault(Exception):
     """Control answered, and did not take it."""
 
 
-class NoRoom(ShipmentFault):
+class ControlFull(ShipmentFault):
     """Control cannot store it now."""
 
 
@@ -59,7 +59,7 @@ class Shipment:
         self._snapshot = (0, 0)
         self._refusal = ""
         self._has_failed = False
-        self._has_room = True
+        self._has_capacity = True
         self._one_at_a_time = threading.Lock()
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Shipment:
             self._send(NODE_PATH, json.dumps(self._report(left)).encode())
         except (OSError, http.client.HTTPException, ShipmentFault) as error:
             self._has_failed = True
-            self._lose(error)
+            self._drop_connection(error)
             return True
         self._refusal = ""
         return left == 0
@@ -125,14 +125,14 @@ class Shipment:
         for path in self._bodies():
             try:
                 self._send(f"{BODIES_PATH}?name={quote(path.stem)}", path.read_bytes())
-            except NoRoom as error:
+            except ControlFull as error:
                 # Usage does not wait for bodies.
-                if self._has_room:
+                if self._has_capacity:
                     log.warning("kept bodies wait at this node", reason=str(error))
-                self._has_room = False
+                self._has_capacity = False
                 return shipped
             path.unlink(missing_ok=True)
-            self._has_room = True
+            self._has_capacity = True
             shipped += 1
         return shipped
 
@@ -183,7 +183,7 @@ class Shipment:
         answer = connection.getresponse()
         answer.read()
         if answer.status == http.HTTPStatus.SERVICE_UNAVAILABLE:
-            raise NoRoom(f"it answers 503 to {path.partition('?')[0]}")
+            raise ControlFull(f"it answers 503 to {path.partition('?')[0]}")
         if answer.status != http.HTTPStatus.NO_CONTENT:
             raise ShipmentFault(
                 "it refuses the node token: FAIRLEAD_NODE_TOKEN must be the same at every node"
@@ -203,8 +203,8 @@ class Shipment:
             )
         return self._connection
 
-    def _lose(self, error: Exception) -> None:
-        """After a failure: the next round asks anew, another control where this one cannot be reached."""
+    def _drop_connection(self, error: Exception) -> None:
+        """After a failure: the next round asks again, another control where this one cannot be reached."""
         self._disconnect()
         if self._control is not None and not isinstance(error, ShipmentFault):
             self._controls.failed(self._control, str(error) or type(error).__name__)

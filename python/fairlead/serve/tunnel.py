@@ -22,7 +22,7 @@ from fairlead.serve.controls import CONNECT_S, Control, Controls
 
 CONNECTIONS_MAX: Final = 2048
 CHUNK_BYTES: Final = 64 * 1024
-# A poll of the link is answered within two seconds, and a kept connection is made anew where it was closed.
+# A poll of the link is answered within two seconds, and a kept connection is made again where it was closed.
 IDLE_S: Final = 180.0
 # A control that said nothing to a request for so long, until the relay gave up, is left for a while.
 SILENT_S: Final = 5.0

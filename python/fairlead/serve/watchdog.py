@@ -35,13 +35,13 @@ class Watchdog:
         self._socket = socket
         self._log = log
         self._silence_ms = silence_ms
-        self._ask_within_s = silence_ms / 1000 / MISSES
+        self._probe_timeout_s = silence_ms / 1000 / MISSES
 
     async def run(self) -> None:
         """Watches until cancelled."""
         starts, misses, has_answered = self._child.starts, 0, False
         while True:
-            is_answered = await self._ask()
+            is_answered = await self._probe()
             if self._child.starts != starts:
                 # A restarted process, which has not answered yet.
                 starts, misses, has_answered = self._child.starts, 0, False
@@ -49,7 +49,7 @@ class Watchdog:
             if is_answered is False:
                 misses += 1
                 if misses >= (MISSES if has_answered else MISSES * START_FACTOR):
-                    silent_s = misses * self._ask_within_s
+                    silent_s = misses * self._probe_timeout_s
                     self._log.add(
                         f"{self._child.name} has not answered for {silent_s:g} s "
                         f"({misses} probes) and is restarted"
@@ -59,13 +59,13 @@ class Watchdog:
                 continue
             misses = 0
             has_answered = has_answered or is_answered is True
-            await asyncio.sleep(self._ask_within_s)
+            await asyncio.sleep(self._probe_timeout_s)
 
-    async def _ask(self) -> bool | None:
+    async def _probe(self) -> bool | None:
         """Whether control answered in time; None when the connection was refused or broken."""
         writer: asyncio.StreamWriter | None = None
         try:
-            async with asyncio.timeout(self._ask_within_s):
+            async with asyncio.timeout(self._probe_timeout_s):
                 reader, writer = await asyncio.open_unix_connection(self._socket)
                 writer.write(_QUESTION)
                 return await reader.readexactly(len(_ANSWER)) == _ANSWER

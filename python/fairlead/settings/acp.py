@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 class AcpFields(SettingsGroup):
-    """Which tools, what they may do, and their bounds."""
+    """The tools, their permissions and their limits."""
 
     acp_tools: str = Field(
         "",

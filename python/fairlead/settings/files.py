@@ -23,7 +23,7 @@ _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class BucketPlace:
+class BucketLocation:
     """A part of an S3 bucket. `prefix` is empty or ends with a slash; `endpoint` is an origin without a path."""
 
     bucket: str
@@ -32,7 +32,7 @@ class BucketPlace:
     region: str
 
 
-def read_files_url(text: str) -> Path | BucketPlace:
+def read_files_url(text: str) -> Path | BucketLocation:
     """The place that an address names. `ValueError` says which rule it breaks."""
     try:
         parts = urlsplit(text)
@@ -51,7 +51,7 @@ def read_files_url(text: str) -> Path | BucketPlace:
     return _bucket(parts.netloc, parts.path.strip("/"), parts.query)
 
 
-def _bucket(bucket: str, path: str, query: str) -> BucketPlace:
+def _bucket(bucket: str, path: str, query: str) -> BucketLocation:
     prefix = f"{path}/" if path else ""
     if _BUCKET.fullmatch(bucket) is None:
         raise ValueError("must name a bucket: s3://bucket/prefix")
@@ -67,7 +67,7 @@ def _bucket(bucket: str, path: str, query: str) -> BucketPlace:
     endpoint = options.get("endpoint", f"https://s3.{region}.amazonaws.com")
     if urlsplit(endpoint).path.strip("/"):
         raise ValueError("must have an endpoint without a path, such as https://s3.example.com")
-    return BucketPlace(bucket, prefix, service_address(endpoint).rstrip("/"), region)
+    return BucketLocation(bucket, prefix, service_address(endpoint).rstrip("/"), region)
 
 
 class FileFields(SettingsGroup):
@@ -95,20 +95,20 @@ class FileFields(SettingsGroup):
 
     def check_files(self) -> None:
         """Raises `Refusal` where the store of files cannot be used as it is set."""
-        place = self.files_place
+        place = self.files_location
         if isinstance(place, Path) and not os.access(place, os.R_OK | os.W_OK | os.X_OK):
             raise Refusal(
                 f"{variable_of('files_url')} names {place}, which is no folder that can be written to: make it, or "
                 "mount it first."
             )
         has_keys = self.files_access_key_id and self.files_secret_access_key
-        if isinstance(place, BucketPlace) and not has_keys:
+        if isinstance(place, BucketLocation) and not has_keys:
             raise Refusal(
                 f"{variable_of('files_url')} names a bucket: set {variable_of('files_access_key_id')} and "
                 f"{variable_of('files_secret_access_key')}."
             )
 
     @property
-    def files_place(self) -> Path | BucketPlace | None:
+    def files_location(self) -> Path | BucketLocation | None:
         """The store of contents; None for the data directory."""
         return None if self.files_url is None else read_files_url(self.files_url)

@@ -43,8 +43,8 @@ def _service_address(text: str | None) -> str | None:
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 """A path that may begin with `~`, made absolute."""
 OptionalSecret = Annotated[SecretStr | None, AfterValidator(_empty_is_none)]
-"""A secret; an empty one is none."""
+"""A secret; empty means none."""
 OptionalWebAddress = Annotated[str | None, AfterValidator(_web_address)]
-"""An https address (`web_address`); an empty one is none."""
+"""An https address (`web_address`); empty means none."""
 OptionalServiceAddress = Annotated[str | None, AfterValidator(_service_address)]
-"""The address of another service (`service_address`); an empty one is none."""
+"""The address of another service (`service_address`); empty means none."""

@@ -1,4 +1,4 @@
-"""The instance: its data, and what it is for."""
+"""The instance: its data and its role."""
 
 from __future__ import annotations
 

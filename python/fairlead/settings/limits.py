@@ -1,4 +1,4 @@
-"""Bounds on what is open, and on how long each waits."""
+"""Limits on open requests and connections, and on their waits."""
 
 from __future__ import annotations
 

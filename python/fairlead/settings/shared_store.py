@@ -17,7 +17,7 @@ def _checked(secret: OptionalSecret) -> OptionalSecret:
 
 
 StoreUrl = Annotated[OptionalSecret, AfterValidator(_checked)]
-"""The address of a Redis or Valkey (`check_store_url`); an empty one is none."""
+"""The address of a Redis or Valkey (`check_store_url`); empty means none."""
 
 
 class SharedStoreFields(SettingsGroup):

@@ -8,7 +8,7 @@ from fairlead.settings.group import OptionalSecret, OptionalWebAddress, Settings
 
 
 class SignOnFields(SettingsGroup):
-    """The provider, and what it makes of people."""
+    """The identity provider, and the roles that it gives to users."""
 
     service_oidc_issuer: OptionalWebAddress = Field(
         None,

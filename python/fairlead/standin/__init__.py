@@ -11,7 +11,7 @@ header, after `@` in the model name; if both set a directive, the model name win
     X-Standin: chunks=20,gap_ms=10
     {"model": "standin@chunks=20,gap_ms=10", ...}
 
-The directives are the fields of `knobs.Knobs`. The model before the `@` decides the text: `echo` repeats the
+The directives are the fields of `directives.Directives`. The model before the `@` decides the text: `echo` repeats the
 last user message, every other name answers with a fixed sentence.
 
 It has limits: Robyn ends a stream only by its proper last chunk and always sends a whole body, so `cut_after`

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.standin.directives import Directives
 from fairlead.standin.example import example_of
 from fairlead.standin.failure import InvalidRequest
-from fairlead.standin.knobs import Knobs
 
 CREATED_S: Final = 1_767_225_600
 """Time of every answer: 2026-01-01. A clock would make two equal requests differ."""
@@ -60,8 +60,8 @@ class Answer:
         return "".join(self.pieces())
 
 
-def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
-    """Answers a chat request. `model` is the name without knobs. Raises `InvalidRequest`."""
+def answer_chat(body: dict[str, Any], model: str, directives: Directives) -> Answer:
+    """Answers a chat request. `model` is the name without directives. Raises `InvalidRequest`."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("'messages' must be a list with at least one message.", "messages")
@@ -73,7 +73,7 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
     if last.get("role") != "tool":
         call = _ordered_call(body, last_text) or _tool_call(body, last_text)
         if call and not _ordered_text(last_text):
-            return _build_answer(body, model, knobs, call, prompt_tokens)
+            return _build_answer(body, model, directives, call, prompt_tokens)
     if (ordered := _ordered_text(last_text)) is not None:
         text = ordered
     elif (formatted := _formatted(body)) is not None:
@@ -84,11 +84,11 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         text = f"The tool answered: {last_text[:_QUOTED_CHARS]}"
     else:
         text = f"Hello from the stand-in provider. You said: {last_text[:_QUOTED_CHARS]}"
-    return _build_answer(body, model, knobs, text, prompt_tokens)
+    return _build_answer(body, model, directives, text, prompt_tokens)
 
 
-def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
-    """Answers a text completion. `model` is the name without knobs. Raises `InvalidRequest`."""
+def answer_completion(body: dict[str, Any], model: str, directives: Directives) -> Answer:
+    """Answers a text completion. `model` is the name without directives. Raises `InvalidRequest`."""
     given = body.get("prompt", "")
     prompt = given if isinstance(given, str) else orjson.dumps(given).decode()
     text = (
@@ -96,7 +96,7 @@ def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         if model == "echo"
         else f"Hello from the stand-in provider. You wrote: {prompt[:_QUOTED_CHARS]}"
     )
-    return _build_answer(body, model, knobs, text, count_tokens(prompt))
+    return _build_answer(body, model, directives, text, count_tokens(prompt))
 
 
 def count_tokens(text: str) -> int:
@@ -117,43 +117,45 @@ def identifier(prefix: str, *parts: bytes) -> str:
 def _build_answer(
     body: dict[str, Any],
     model: str,
-    knobs: Knobs,
+    directives: Directives,
     content: str | ToolCall,
     prompt_tokens: int,
 ) -> Answer:
     call = content if isinstance(content, ToolCall) else None
     words = tuple(_PIECE.findall(content)) if isinstance(content, str) else ()
     seed = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-    count = len(words) if knobs.chunks is None else knobs.chunks
+    count = len(words) if directives.chunks is None else directives.chunks
     most = body.get("max_completion_tokens", body.get("max_tokens"))
     finish_reason = "tool_calls" if call else "stop"
     if words and isinstance(most, int) and 0 <= most < count:
         count, finish_reason = most, "length"
     completion_tokens = count_tokens(call.arguments) if call else count
     return Answer(
-        id=identifier("", seed, repr(knobs).encode()),
+        id=identifier("", seed, repr(directives).encode()),
         model=model,
         words=words,
         count=count if words else 0,
-        chunk_bytes=knobs.chunk_bytes,
+        chunk_bytes=directives.chunk_bytes,
         finish_reason=finish_reason,
         tool_call=call,
-        usage=usage_of(knobs, prompt_tokens, completion_tokens),
+        usage=usage_of(directives, prompt_tokens, completion_tokens),
     )
 
 
-def usage_of(knobs: Knobs, prompt_tokens: int, completion_tokens: int) -> dict[str, Any] | None:
-    """The usage object in OpenAI's shape, or `None` where the knobs forbid it."""
-    if not knobs.usage:
+def usage_of(
+    directives: Directives, prompt_tokens: int, completion_tokens: int
+) -> dict[str, Any] | None:
+    """The usage object in OpenAI's shape, or `None` where the directives forbid it."""
+    if not directives.usage:
         return None
-    prompt = prompt_tokens if knobs.tokens_in is None else knobs.tokens_in
-    completion = completion_tokens if knobs.tokens_out is None else knobs.tokens_out
+    prompt = prompt_tokens if directives.tokens_in is None else directives.tokens_in
+    completion = completion_tokens if directives.tokens_out is None else directives.tokens_out
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": knobs.tokens_cached},
-        "completion_tokens_details": {"reasoning_tokens": knobs.tokens_reasoning},
+        "prompt_tokens_details": {"cached_tokens": directives.tokens_cached},
+        "completion_tokens_details": {"reasoning_tokens": directives.tokens_reasoning},
     }
 
 

@@ -1,4 +1,4 @@
-"""The opening that every endpoint shares: read the request, wait, fail where a knob says so, then answer."""
+"""The opening that every endpoint shares: read the request, wait, fail where a directive says so, then answer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,9 +9,9 @@ from urllib.parse import unquote
 import orjson
 
 from fairlead.standin import gemini, messages, openai
+from fairlead.standin.directives import Directives, parse_directives, split_model
 from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
 from fairlead.standin.framework import Request
-from fairlead.standin.knobs import Knobs, parse_knobs, split_model
 from fairlead.standin.reply import Reply, json_reply, stream_reply, unary_reply
 from fairlead.standin.stream import Frames
 
@@ -28,8 +28,8 @@ class Call:
     body: dict[str, Any]
     """The JSON body, or the fields of the form."""
     model: str
-    """The model's name without knobs."""
-    knobs: Knobs
+    """The model's name without directives."""
+    directives: Directives
 
     def file(self, field: str) -> tuple[str, bytes]:
         """Name and content of the form's first file; raises `InvalidRequest` about `field` without one.
@@ -46,7 +46,7 @@ class Dialect:
     """How the requests of one provider's API are read, and the shape of its errors."""
 
     read: Callable[[Request], tuple[dict[str, Any], str]]
-    """Body and model, knobs included. Raises `InvalidRequest`."""
+    """Body and model, directives included. Raises `InvalidRequest`."""
     error: Callable[[int, str, str | None, str | None], dict[str, Any]]
     """The error body for a status, a message, the field's name and a code."""
 
@@ -59,22 +59,24 @@ def endpoint(
     async def handle(request: Request) -> Reply:
         try:
             body, named = dialect.read(request)
-            model, knobs = split_model(named, parse_knobs(request.headers.get(HEADER) or ""))
+            model, directives = split_model(
+                named, parse_directives(request.headers.get(HEADER) or "")
+            )
             if "model" in body:
-                # The knobs are no part of the question: in the header or in the name, the answer is one.
+                # The directives are no part of the question: in the header or in the name, the answer is one.
                 body["model"] = model
-            if knobs.latency_ms:
-                await asyncio.sleep(knobs.latency_ms / 1000)
-            if knobs.status >= 400:
-                fault = dialect.error(knobs.status, FAULT_MESSAGE, None, None)
-                return json_reply(fault, knobs)
-            answered = answer(Call(request, body, model, knobs))
+            if directives.latency_ms:
+                await asyncio.sleep(directives.latency_ms / 1000)
+            if directives.status >= 400:
+                fault = dialect.error(directives.status, FAULT_MESSAGE, None, None)
+                return json_reply(fault, directives)
+            answered = answer(Call(request, body, model, directives))
             if isinstance(answered, dict):
-                return await unary_reply(answered, knobs)
-            return stream_reply(answered, knobs) if isinstance(answered, Frames) else answered
+                return await unary_reply(answered, directives)
+            return stream_reply(answered, directives) if isinstance(answered, Frames) else answered
         except InvalidRequest as error:
             refusal = dialect.error(400, str(error), error.param, error.code)
-            return json_reply(refusal, Knobs(status=400))
+            return json_reply(refusal, Directives(status=400))
 
     return handle
 
@@ -107,7 +109,7 @@ def _read_gemini(request: Request) -> tuple[dict[str, Any], str]:
 
 
 def gemini_call(request: Request) -> tuple[str, str]:
-    """Model, knobs included, and method of a path such as `/v1beta/models/standin:generateContent`."""
+    """Model, directives included, and method of a path such as `/v1beta/models/standin:generateContent`."""
     name, _, method = unquote(request.path_params.get("call", "")).rpartition(":")
     return name, method
 

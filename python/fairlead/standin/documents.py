@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from fairlead.standin.answer import identifier, input_text
+from fairlead.standin.directives import Directives
 from fairlead.standin.failure import InvalidRequest
-from fairlead.standin.knobs import Knobs
 
 _MOST_DOCUMENTS: Final = 1000
 
 
-def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
+def rerank(body: dict[str, Any], model: str, directives: Directives) -> dict[str, Any]:
     """Documents by the share of the query's words that they have. Raises `InvalidRequest`."""
     query, documents = body.get("query"), body.get("documents")
     if not isinstance(query, str) or not query:
@@ -28,8 +28,8 @@ def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
     results.sort(key=lambda result: (-result["relevance_score"], result["index"]))
     count = body.get("top_n") or len(results)
     tokens = sum(len(input_text(one).split()) for one in documents) + len(words)
-    total = tokens if knobs.tokens_in is None else knobs.tokens_in
-    usage = {"usage": {"total_tokens": total}} if knobs.usage else {}
+    total = tokens if directives.tokens_in is None else directives.tokens_in
+    usage = {"usage": {"total_tokens": total}} if directives.usage else {}
     return {"model": model, "results": results[: int(count)], **usage}
 
 

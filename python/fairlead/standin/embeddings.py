@@ -8,15 +8,15 @@ from collections import Counter
 from typing import Any, Final
 
 from fairlead.standin.answer import usage_of
+from fairlead.standin.directives import Directives
 from fairlead.standin.failure import InvalidRequest
-from fairlead.standin.knobs import Knobs
 
 DEFAULT_DIMENSIONS: Final = 256
 _MOST_DIMENSIONS: Final = 4096
 _MOST_INPUTS: Final = 2048
 
 
-def embed(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
+def embed(body: dict[str, Any], model: str, directives: Directives) -> dict[str, Any]:
     """Answers an embeddings request. Raises `InvalidRequest`."""
     inputs = _inputs(body.get("input"))
     dimensions = body.get("dimensions", DEFAULT_DIMENSIONS)
@@ -35,7 +35,7 @@ def embed(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
         }
         for at, words in enumerate(inputs)
     ]
-    usage = usage_of(knobs, sum(len(words) for words in inputs), 0)
+    usage = usage_of(directives, sum(len(words) for words in inputs), 0)
     answer: dict[str, Any] = {"object": "list", "data": data, "model": model}
     if usage:
         answer["usage"] = {name: usage[name] for name in ("prompt_tokens", "total_tokens")}

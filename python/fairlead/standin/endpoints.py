@@ -30,9 +30,9 @@ from fairlead.standin.call import (
     endpoint,
     gemini_call,
 )
+from fairlead.standin.directives import Directives
 from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.framework import Headers, Request, Response
-from fairlead.standin.knobs import Knobs
 from fairlead.standin.reply import Reply, json_reply, stream_reply
 from fairlead.standin.stream import Frames
 
@@ -52,7 +52,7 @@ async def _model(request: Request) -> Reply:
     name = request.path_params.get("id", "")
     if name not in MODELS:
         error = openai.error(404, f"The model '{name}' does not exist.", "model")
-        return json_reply(error, Knobs(status=404))
+        return json_reply(error, Directives(status=404))
     return json_reply(openai.model(name))
 
 
@@ -87,7 +87,7 @@ async def _video_file(request: Request) -> Reply:
 
 def _answer_chat(call: Call) -> dict[str, Any] | Frames:
     choices = _choices(call.body)
-    answer = answer_chat(call.body, call.model, call.knobs)
+    answer = answer_chat(call.body, call.model, call.directives)
     if _streams(call):
         return chat.chunks(answer, _includes_usage(call), choices)
     return chat.completion(answer, choices)
@@ -95,64 +95,64 @@ def _answer_chat(call: Call) -> dict[str, Any] | Frames:
 
 def _answer_completion(call: Call) -> dict[str, Any] | Frames:
     choices = _choices(call.body)
-    answer = answer_completion(call.body, call.model, call.knobs)
+    answer = answer_completion(call.body, call.model, call.directives)
     if _streams(call):
         return completions.chunks(answer, _includes_usage(call), choices)
     return completions.completion(answer, choices)
 
 
 def _answer_response(call: Call) -> dict[str, Any] | Frames:
-    answer = answer_chat(responses.as_chat(call.body), call.model, call.knobs)
+    answer = answer_chat(responses.as_chat(call.body), call.model, call.directives)
     if _streams(call):
         return responses.events(answer, call.body)
     return responses.response(answer, call.body)
 
 
 def _count_response(call: Call) -> Reply:
-    answer = answer_chat(responses.as_chat(call.body), call.model, call.knobs)
+    answer = answer_chat(responses.as_chat(call.body), call.model, call.directives)
     tokens = answer.usage["prompt_tokens"] if answer.usage else 0
     return json_reply({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 def _compact_response(call: Call) -> dict[str, Any]:
-    answer = answer_chat(responses.as_chat(call.body), call.model, call.knobs)
+    answer = answer_chat(responses.as_chat(call.body), call.model, call.directives)
     return responses.compaction(answer, call.body)
 
 
 def _generate_image(call: Call) -> dict[str, Any] | Frames:
     if _streams(call):
-        return images.frames(call.body, call.knobs, "image_generation")
-    return images.images(call.body, call.knobs)
+        return images.frames(call.body, call.directives, "image_generation")
+    return images.images(call.body, call.directives)
 
 
 def _edit_image(call: Call) -> dict[str, Any] | Frames:
     _, original = call.file("image")
     if _form_streams(call):
-        return images.frames(call.body, call.knobs, "image_edit", original)
-    return images.images(call.body, call.knobs, original)
+        return images.frames(call.body, call.directives, "image_edit", original)
+    return images.images(call.body, call.directives, original)
 
 
 def _synthesize(call: Call) -> Reply:
-    content_type, pieces = sound.synthesize(call.body, call.knobs)
-    knobs = replace(call.knobs, content_type=call.knobs.content_type or content_type)
-    return stream_reply(Frames([], pieces, []), knobs)
+    content_type, pieces = sound.synthesize(call.body, call.directives)
+    directives = replace(call.directives, content_type=call.directives.content_type or content_type)
+    return stream_reply(Frames([], pieces, []), directives)
 
 
 def _transcribe(call: Call, task: str = "transcribe") -> dict[str, Any] | Frames | Reply:
     name, recording = call.file("file")
     text = sound.transcribe(recording, name)
     if _form_streams(call):
-        return sound.transcript_frames(text, call.knobs)
+        return sound.transcript_frames(text, call.directives)
     wanted = str(call.body.get("response_format", "json"))
-    content_type, body = sound.transcript(text, wanted, task, call.knobs)
+    content_type, body = sound.transcript(text, wanted, task, call.directives)
     if isinstance(body, dict):
         return body
-    return Response(call.knobs.status, Headers({"content-type": content_type}), body)
+    return Response(call.directives.status, Headers({"content-type": content_type}), body)
 
 
 def _answer_message(call: Call) -> dict[str, Any] | Frames:
     _check_version(call)
-    answer = answer_chat(messages.as_chat(call.body), call.model, call.knobs)
+    answer = answer_chat(messages.as_chat(call.body), call.model, call.directives)
     thinking = messages.thinks(call.body)
     if _streams(call):
         return messages.events(answer, thinking)
@@ -161,7 +161,9 @@ def _answer_message(call: Call) -> dict[str, Any] | Frames:
 
 def _count_tokens(call: Call) -> Reply:
     _check_version(call)
-    answer = answer_chat(messages.as_chat({"max_tokens": 1, **call.body}), call.model, call.knobs)
+    answer = answer_chat(
+        messages.as_chat({"max_tokens": 1, **call.body}), call.model, call.directives
+    )
     return json_reply({"input_tokens": answer.usage["prompt_tokens"] if answer.usage else 0})
 
 
@@ -170,8 +172,8 @@ def _answer_gemini(call: Call) -> dict[str, Any] | Frames | Reply:
     if method in ("embedContent", "batchEmbedContents"):
         return gemini.embed(call.body)
     if method == "predictLongRunning":
-        return json_reply(videos.start(call.body, call.model, call.knobs))
-    answer = answer_chat(gemini.as_chat(call.body), call.model, call.knobs)
+        return json_reply(videos.start(call.body, call.model, call.directives))
+    answer = answer_chat(gemini.as_chat(call.body), call.model, call.directives)
     match method:
         case "countTokens":
             return json_reply(gemini.count(answer))
@@ -183,7 +185,7 @@ def _answer_gemini(call: Call) -> dict[str, Any] | Frames | Reply:
 
 
 def _gemini_error(status: int, text: str) -> Reply:
-    return json_reply(gemini.error(status, text), Knobs(status=status))
+    return json_reply(gemini.error(status, text), Directives(status=status))
 
 
 def _check_version(call: Call) -> None:
@@ -227,7 +229,7 @@ CALLS: Final[dict[str, Handler]] = {
     "/v1/chat/completions": endpoint(OPENAI, _answer_chat),
     "/v1/completions": endpoint(OPENAI, _answer_completion),
     "/v1/embeddings": endpoint(
-        OPENAI, lambda call: embeddings.embed(call.body, call.model, call.knobs)
+        OPENAI, lambda call: embeddings.embed(call.body, call.model, call.directives)
     ),
     "/v1/responses": endpoint(OPENAI, _answer_response),
     "/v1/responses/input_tokens": endpoint(OPENAI, _count_response),
@@ -236,7 +238,7 @@ CALLS: Final[dict[str, Handler]] = {
     "/v1/images/edits": endpoint(OPENAI_FORM, _edit_image),
     "/v1/moderations": endpoint(OPENAI, lambda call: moderations.moderate(call.body, call.model)),
     "/v1/rerank": endpoint(
-        OPENAI, lambda call: documents.rerank(call.body, call.model, call.knobs)
+        OPENAI, lambda call: documents.rerank(call.body, call.model, call.directives)
     ),
     "/v1/ocr": endpoint(OPENAI, lambda call: documents.ocr(call.body, call.model)),
     "/v1/audio/speech": endpoint(OPENAI, _synthesize),

@@ -1,9 +1,9 @@
-"""Failures: requests that the stand-in refuses, and those that a knob makes it fail."""
+"""Failures: requests that the stand-in refuses, and those that a directive makes it fail."""
 
 from typing import Final
 
 FAULT_MESSAGE: Final = "The stand-in was asked to fail."
-"""The message of every error that a knob asks for."""
+"""The message of every error that a directive asks for."""
 
 
 class InvalidRequest(ValueError):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fairlead.standin.answer import CREATED_S, count_tokens
+from fairlead.standin.directives import Directives
 from fairlead.standin.failure import InvalidRequest
-from fairlead.standin.knobs import Knobs
 from fairlead.standin.stream import Frames, event
 
 _SIDE: Final = 32
@@ -17,7 +17,7 @@ _MOST_IMAGES: Final = 10
 _TOKENS_EACH: Final = 272
 
 
-def images(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str, Any]:
+def images(body: dict[str, Any], directives: Directives, seed: bytes = b"") -> dict[str, Any]:
     """The answer in one piece; `seed` is what an edit starts from. Raises `InvalidRequest`."""
     prompt, count = _prompt_and_count(body)
     data = [
@@ -25,10 +25,10 @@ def images(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str, A
         for at in range(count)
     ]
     answer: dict[str, Any] = {"created": CREATED_S, "data": data, "output_format": "png"}
-    return answer | ({"usage": usage} if (usage := _usage(prompt, count, knobs)) else {})
+    return answer | ({"usage": usage} if (usage := _usage(prompt, count, directives)) else {})
 
 
-def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> Frames:
+def frames(body: dict[str, Any], directives: Directives, name: str, seed: bytes = b"") -> Frames:
     """The answer as typed events: first the `partial_images` of each image, then each whole image."""
     prompt, count = _prompt_and_count(body)
     partial = min(3, int(body.get("partial_images") or 0))
@@ -41,7 +41,7 @@ def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> 
                 )
 
     tail = [
-        _image_event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, knobs))
+        _image_event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, directives))
         for at in range(count)
     ]
     return Frames([], content(), tail)
@@ -65,11 +65,11 @@ def _prompt_and_count(body: dict[str, Any]) -> tuple[str, int]:
     return prompt, count
 
 
-def _usage(prompt: str, count: int, knobs: Knobs) -> dict[str, Any] | None:
-    if not knobs.usage:
+def _usage(prompt: str, count: int, directives: Directives) -> dict[str, Any] | None:
+    if not directives.usage:
         return None
-    prompt_tokens = count_tokens(prompt) if knobs.tokens_in is None else knobs.tokens_in
-    image_tokens = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
+    prompt_tokens = count_tokens(prompt) if directives.tokens_in is None else directives.tokens_in
+    image_tokens = _TOKENS_EACH * count if directives.tokens_out is None else directives.tokens_out
     return {
         "input_tokens": prompt_tokens,
         "output_tokens": image_tokens,

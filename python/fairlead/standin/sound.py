@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fairlead.standin.answer import count_tokens
+from fairlead.standin.directives import Directives
 from fairlead.standin.failure import InvalidRequest
-from fairlead.standin.knobs import Knobs
 from fairlead.standin.stream import Frames, frame
 
 _RATE_HZ: Final = 8000
@@ -22,14 +22,18 @@ _PIECE_BYTES: Final = 4096
 _TEXT_CHUNK: Final = b"fltx"
 
 
-def synthesize(body: dict[str, Any], knobs: Knobs) -> tuple[str, list[bytes]]:
+def synthesize(body: dict[str, Any], directives: Directives) -> tuple[str, list[bytes]]:
     """The content type and the pieces of a recording. Raises `InvalidRequest`."""
     text = body.get("input")
     if not isinstance(text, str) or not text:
         raise InvalidRequest("'input' must be a text.", "input")
     if not isinstance(body.get("voice"), str | dict):
         raise InvalidRequest("'voice' must be the name of a voice.", "voice")
-    words = text.split()[:_MOST_WORDS] if knobs.chunks is None else text.split()[: knobs.chunks]
+    words = (
+        text.split()[:_MOST_WORDS]
+        if directives.chunks is None
+        else text.split()[: directives.chunks]
+    )
     samples = b"".join(_tone(word) for word in words)
     is_raw = body.get("response_format") == "pcm"
     whole = samples if is_raw else _wav(samples, text)
@@ -47,7 +51,7 @@ def transcribe(recording: bytes, name: str) -> str:
 
 
 def transcript(
-    text: str, wanted: str, task: str, knobs: Knobs
+    text: str, wanted: str, task: str, directives: Directives
 ) -> tuple[str, bytes | dict[str, Any]]:
     """The content type and body of a transcript in the format that is wanted. Raises `InvalidRequest`."""
     seconds = round(len(text.split()) / 8, 3)
@@ -61,8 +65,8 @@ def transcript(
     if wanted == "vtt":
         return "text/vtt", f"WEBVTT\n\n00:00:00.000 --> {_clock(seconds, '.')}\n{text}\n\n".encode()
     answer: dict[str, Any] = {"text": text}
-    if knobs.usage:
-        answer["usage"] = transcript_usage(text, knobs)
+    if directives.usage:
+        answer["usage"] = transcript_usage(text, directives)
     if wanted == "verbose_json":
         segment = {
             "id": 0,
@@ -82,10 +86,10 @@ def transcript(
     return "application/json", answer
 
 
-def transcript_usage(text: str, knobs: Knobs) -> dict[str, Any]:
+def transcript_usage(text: str, directives: Directives) -> dict[str, Any]:
     """The usage of a transcription, as OpenAI counts audio."""
-    audio_tokens = 10 * len(text.split()) if knobs.tokens_in is None else knobs.tokens_in
-    text_tokens = count_tokens(text) if knobs.tokens_out is None else knobs.tokens_out
+    audio_tokens = 10 * len(text.split()) if directives.tokens_in is None else directives.tokens_in
+    text_tokens = count_tokens(text) if directives.tokens_out is None else directives.tokens_out
     return {
         "type": "tokens",
         "input_tokens": audio_tokens,
@@ -94,7 +98,7 @@ def transcript_usage(text: str, knobs: Knobs) -> dict[str, Any]:
     }
 
 
-def transcript_frames(text: str, knobs: Knobs) -> Frames:
+def transcript_frames(text: str, directives: Directives) -> Frames:
     """A streamed transcript: the words one by one, then all of them."""
 
     def content() -> Iterator[bytes]:
@@ -102,8 +106,8 @@ def transcript_frames(text: str, knobs: Knobs) -> Frames:
             yield frame({"type": "transcript.text.delta", "delta": f"{word} "})
 
     done: dict[str, Any] = {"type": "transcript.text.done", "text": text}
-    if knobs.usage:
-        done["usage"] = transcript_usage(text, knobs)
+    if directives.usage:
+        done["usage"] = transcript_usage(text, directives)
     return Frames([], content(), [frame(done)])
 
 

@@ -1,4 +1,4 @@
-"""A streamed answer: its frames in three parts, sent with the delays and faults that the knobs ask for."""
+"""A streamed answer: its frames in three parts, sent with the delays and faults that the directives ask for."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
@@ -8,8 +8,8 @@ from typing import Any, Final
 import orjson
 
 from fairlead.standin import openai
+from fairlead.standin.directives import Directives
 from fairlead.standin.failure import FAULT_MESSAGE
-from fairlead.standin.knobs import Knobs
 
 DONE: Final = b"data: [DONE]\n\n"
 STALL_S: Final = 330.0
@@ -19,7 +19,7 @@ has gone, and the silent stream would hold its thread for ever."""
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The frames of one stream: `content` is what the knobs count, delay and cut."""
+    """The frames of one stream: `content` is what the directives count, delay and cut."""
 
     head: list[bytes]
     content: Iterable[bytes]
@@ -38,29 +38,31 @@ def event(name: str, /, **fields: Any) -> bytes:
     return b"event: " + name.encode() + b"\n" + frame({"type": name, **fields})
 
 
-async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
-    """The frames in order, held back and broken off as the knobs ask."""
-    await _pause(knobs.first_ms)
+async def paced(frames: Frames, directives: Directives) -> AsyncGenerator[bytes, None]:
+    """The frames in order, held back and broken off as the directives ask."""
+    await _pause(directives.first_ms)
     for head in frames.head:
         yield head
     for sent, content in enumerate(frames.content):
-        if sent == knobs.cut_after:
+        if sent == directives.cut_after:
             return
-        if sent == knobs.error_after:
+        if sent == directives.error_after:
             yield frames.failure or _error_event()
             return
-        if sent == knobs.stall_after:
+        if sent == directives.stall_after:
             await asyncio.sleep(STALL_S)
         if sent:
-            await _pause(knobs.gap_ms)
-        yield content[: len(content) // 2] + b"\n\n" if knobs.malformed and not sent else content
+            await _pause(directives.gap_ms)
+        yield (
+            content[: len(content) // 2] + b"\n\n" if directives.malformed and not sent else content
+        )
     # A fault that was asked for after the last content chunk, or later, falls on the end.
-    if knobs.cut_after is not None:
+    if directives.cut_after is not None:
         return
-    if knobs.error_after is not None:
+    if directives.error_after is not None:
         yield frames.failure or _error_event()
         return
-    if knobs.stall_after is not None:
+    if directives.stall_after is not None:
         await asyncio.sleep(STALL_S)
     for tail in frames.tail:
         yield tail

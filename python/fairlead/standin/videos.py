@@ -7,8 +7,8 @@ and whether it fails.
 import time
 from typing import Any, Final
 
+from fairlead.standin.directives import Directives
 from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
-from fairlead.standin.knobs import Knobs
 
 FAILS: Final = "fail"
 """A word in a prompt that makes the operation end in an error, as a prompt against the provider's rules does."""
@@ -18,7 +18,7 @@ SAMPLES_MAX: Final = 4
 _READY_AFTER_MS: Final = 200
 
 
-def start(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
+def start(body: dict[str, Any], model: str, directives: Directives) -> dict[str, Any]:
     """The name of a new operation; the knob `first_ms` says how long it takes. Raises `InvalidRequest`."""
     instances = body.get("instances")
     if not isinstance(instances, list) or len(instances) != 1:
@@ -33,7 +33,7 @@ def start(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
     samples = parameters.get("sampleCount", 1)
     if not isinstance(samples, int) or not 1 <= samples <= SAMPLES_MAX:
         raise InvalidRequest(f"sampleCount must be 1 to {SAMPLES_MAX}.")
-    ready_ms = time.time_ns() // 1_000_000 + (knobs.first_ms or _READY_AFTER_MS)
+    ready_ms = time.time_ns() // 1_000_000 + (directives.first_ms or _READY_AFTER_MS)
     words = prompt.lower().split()
     ends = "e" if FAILS in words else "f" if FILTERED in words else "v"
     return {"name": f"models/{model}/operations/{ready_ms}{ends}{samples}"}

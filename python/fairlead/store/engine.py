@@ -20,7 +20,7 @@ class Fault(Enum):
     DAMAGED = "damaged"
     """The store must not be written to any more."""
     FATAL = "fatal"
-    """The store answers no more in this process."""
+    """The store is closed in this process."""
 
 
 class Engine(Protocol):

@@ -88,7 +88,7 @@ class FileTables:
 
 @cache
 def _arrow_types() -> dict[str, object]:
-    """Arrow's types of those that our tables have."""
+    """The Arrow types of the column types in fairlead's tables."""
     import pyarrow as pa  # noqa: PLC0415 - for a copy alone
 
     return {

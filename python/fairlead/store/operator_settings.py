@@ -348,7 +348,7 @@ class OperatorSettings(BaseModel):
         24, ge=1, le=720, description="How long such an output is kept after it was sent last."
     )
     thinking_budget_mode: Literal["passthrough", "auto-strip", "custom", "adaptive"] = Field(
-        "passthrough", description="How requests that say how to think are rewritten."
+        "passthrough", description="Get how requests with reasoning settings are rewritten."
     )
     thinking_budget_tokens: StrictInt = Field(
         8_192,

@@ -71,7 +71,7 @@ def emit(
     listeners = _listeners(con, surface, owner)
     if not listeners:
         return 0
-    room = _room(con, [endpoint_id for endpoint_id, _ in listeners])
+    capacity = _capacity(con, [endpoint_id for endpoint_id, _ in listeners])
     known = _known(con, [event.id for event in events if event.id is not None])
     messages: list[tuple[str, str, str, int]] = []
     deliveries: list[tuple[Any, ...]] = []
@@ -83,9 +83,9 @@ def emit(
         known.add(message_id)
         messages.append((message_id, event.name, _body(event), event.at_ms))
         for endpoint_id in takers:
-            room[endpoint_id] -= 1
+            capacity[endpoint_id] -= 1
             deliveries.append(
-                _delivery(event, message_id, endpoint_id, is_full=room[endpoint_id] < 0)
+                _delivery(event, message_id, endpoint_id, is_full=capacity[endpoint_id] < 0)
             )
     _insert(con, "webhook_messages", "id, event, body, created_at_ms", messages)
     _insert(con, "webhook_deliveries", _DELIVERY_COLUMNS, deliveries)
@@ -108,7 +108,7 @@ def _listeners(con: Connection, surface: Surface, owner: str | None) -> list[tup
     ).fetchall()
 
 
-def _room(con: Connection, endpoint_ids: list[str]) -> dict[str, int]:
+def _capacity(con: Connection, endpoint_ids: list[str]) -> dict[str, int]:
     waiting = con.execute(
         "SELECT endpoint_id, count(*) FROM webhook_deliveries WHERE state = 'pending' "
         "AND endpoint_id IN (SELECT unnest(?::VARCHAR[])) GROUP BY endpoint_id",

@@ -35,7 +35,7 @@ _EVERYBODY: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StorageKind:
     """A kind of storage. The limits are settings in MiB; `sources` are queries for rows of `owner` and `bytes`."""
 
     name: str
@@ -45,7 +45,7 @@ class Place:
     sources: tuple[str, ...]
 
 
-DATABASE: Final = Place(
+DATABASE: Final = StorageKind(
     "database",
     "responses, conversations, cached contents, jobs, their pages and saved calls",
     "storage_owner_mb",
@@ -60,7 +60,7 @@ DATABASE: Final = Place(
         "SELECT owner, strlen(definition) FROM scrape_endpoints",
     ),
 )
-FILES: Final = Place(
+FILES: Final = StorageKind(
     "files",
     "files",
     "file_storage_owner_mb",
@@ -71,58 +71,61 @@ FILES: Final = Place(
         "SELECT owner, received_bytes FROM google_uploads",
     ),
 )
-PLACES: Final = (DATABASE, FILES)
+STORAGE_KINDS: Final = (DATABASE, FILES)
 
 
-def claim_bytes(con: Connection, place: Place, owner: str, size: int) -> None:
+def claim_bytes(con: Connection, storage: StorageKind, owner: str, size: int) -> None:
     """Counts bytes that are about to be stored for an owner, in the writer. Raises `OwnerStorageFull` or
     `StorageFull`.
     """
     owner = owner.removeprefix("key:")
     # A file is on the disk already when it is counted.
-    check_disk(_folder_of(con), size if place is DATABASE else 0)
-    accounts = _accounts(con, place, owner)
-    limits = _limits_mb(con, place)
-    for account, setting in ((owner, place.owner_setting), (_EVERYBODY, place.total_setting)):
+    check_disk(_folder_of(con), size if storage is DATABASE else 0)
+    accounts = _accounts(con, storage, owner)
+    limits = _limits_mb(con, storage)
+    for account, setting in ((owner, storage.owner_setting), (_EVERYBODY, storage.total_setting)):
         limit_mb = limits[setting]
-        used = _used_bytes(con, place, account, accounts.get(account), limit_mb * MIB - size)
+        used = _used_bytes(con, storage, account, accounts.get(account), limit_mb * MIB - size)
         if used > limit_mb * MIB - size:
             name = to_camel(setting)
             if account == _EVERYBODY:
                 raise StorageFull(
-                    f"The gateway keeps as much as it may: {limit_mb} MiB of {place.what} for all keys "
+                    f"The gateway keeps as much as it may: {limit_mb} MiB of {storage.what} for all keys "
                     f"together. An operator can raise the setting {name}.",
                     retry_after_s=60,
                 )
             raise OwnerStorageFull(
-                f"This key keeps as much as it may: {limit_mb} MiB of {place.what}. Delete some, wait until "
+                f"This key keeps as much as it may: {limit_mb} MiB of {storage.what}. Delete some, wait until "
                 f"they expire, or have an operator raise the setting {name}."
             )
     con.execute(
         "UPDATE owner_bytes SET bytes = bytes + ? WHERE place = ? AND owner IN (?, ?)",
-        [size, place.name, owner, _EVERYBODY],
+        [size, storage.name, owner, _EVERYBODY],
     )
 
 
-def add_bytes(con: Connection, place: Place, sizes: Mapping[str, int]) -> None:
+def add_bytes(con: Connection, storage: StorageKind, sizes: Mapping[str, int]) -> None:
     """Counts bytes that are stored for owners whatever their limits say, in the writer."""
     sums = [(owner.removeprefix("key:"), size) for owner, size in sizes.items()]
     for account, size in [*sums, (_EVERYBODY, sum(sizes.values()))]:
         # An account without a row is counted from the rows of the table when it is needed.
         con.execute(
             "UPDATE owner_bytes SET bytes = bytes + ? WHERE place = ? AND owner = ?",
-            [size, place.name, account],
+            [size, storage.name, account],
         )
 
 
-def free_bytes(con: Connection, place: Place, owner: str) -> tuple[int, int]:
+def free_bytes(con: Connection, storage: StorageKind, owner: str) -> tuple[int, int]:
     """The bytes that the owner, and all owners together, may still store, after a claim in the same transaction."""
     owner = owner.removeprefix("key:")
-    accounts = _accounts(con, place, owner)
-    limits = _limits_mb(con, place)
+    accounts = _accounts(con, storage, owner)
+    limits = _limits_mb(con, storage)
     own, everybody = (
         limits[setting] * MIB - accounts.get(account, (0, 0))[0]
-        for account, setting in ((owner, place.owner_setting), (_EVERYBODY, place.total_setting))
+        for account, setting in (
+            (owner, storage.owner_setting),
+            (_EVERYBODY, storage.total_setting),
+        )
     )
     return max(own, 0), max(everybody, 0)
 
@@ -130,23 +133,23 @@ def free_bytes(con: Connection, place: Place, owner: str) -> tuple[int, int]:
 def count_bytes(con: Connection) -> None:
     """Recounts every account, in the writer."""
     con.execute("DELETE FROM owner_bytes")
-    for place in PLACES:
+    for storage in STORAGE_KINDS:
         con.execute(
             "INSERT INTO owner_bytes SELECT ?, owner, sum(bytes)::BIGINT, ? "
-            f"FROM ({_rows(place)}) AS kept GROUP BY owner",
-            [place.name, now_ms()],
+            f"FROM ({_rows(storage)}) AS kept GROUP BY owner",
+            [storage.name, now_ms()],
         )
         con.execute(
             "INSERT INTO owner_bytes SELECT ?, ?, coalesce(sum(bytes), 0)::BIGINT, ? "
             "FROM owner_bytes WHERE place = ?",
-            [place.name, _EVERYBODY, now_ms(), place.name],
+            [storage.name, _EVERYBODY, now_ms(), storage.name],
         )
 
 
-def kept_bytes(con: Connection, place: Place, owner: str) -> int:
+def kept_bytes(con: Connection, storage: StorageKind, owner: str) -> int:
     """The bytes on an owner's account."""
     query = "SELECT bytes FROM owner_bytes WHERE place = ? AND owner = ?"
-    return read_number(con, query, [place.name, owner.removeprefix("key:")])
+    return read_number(con, query, [storage.name, owner.removeprefix("key:")])
 
 
 def check_disk(folder: Path | None, size: int) -> None:
@@ -161,18 +164,18 @@ def check_disk(folder: Path | None, size: int) -> None:
         )
 
 
-def _accounts(con: Connection, place: Place, owner: str) -> dict[str, tuple[int, int]]:
+def _accounts(con: Connection, storage: StorageKind, owner: str) -> dict[str, tuple[int, int]]:
     """Bytes of the owner and of all owners, each with the time of its last count."""
     rows = con.execute(
         "SELECT owner, bytes, counted_at_ms FROM owner_bytes WHERE place = ? AND owner IN (?, ?)",
-        [place.name, owner, _EVERYBODY],
+        [storage.name, owner, _EVERYBODY],
     ).fetchall()
     return {account: (used, counted_at_ms) for account, used, counted_at_ms in rows}
 
 
-def _limits_mb(con: Connection, place: Place) -> dict[str, int]:
+def _limits_mb(con: Connection, storage: StorageKind) -> dict[str, int]:
     # Reads these two rows only, because a crawl asks for them with each page.
-    names = [place.owner_setting, place.total_setting]
+    names = [storage.owner_setting, storage.total_setting]
     stored = con.execute(
         "SELECT name, value FROM operator_settings WHERE name IN (?, ?)", names
     ).fetchall()
@@ -183,7 +186,11 @@ def _limits_mb(con: Connection, place: Place) -> dict[str, int]:
 
 
 def _used_bytes(
-    con: Connection, place: Place, owner: str, known: tuple[int, int] | None, room_bytes: int
+    con: Connection,
+    storage: StorageKind,
+    owner: str,
+    known: tuple[int, int] | None,
+    room_bytes: int,
 ) -> int:
     """The bytes in use, recounted where they are unknown or seem too many."""
     at_ms = now_ms()
@@ -195,16 +202,16 @@ def _used_bytes(
             return used
     where = "" if owner == _EVERYBODY else "WHERE owner = $owner"
     bound = {} if owner == _EVERYBODY else {"owner": owner}
-    query = f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(place)}) AS kept {where}"
+    query = f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(storage)}) AS kept {where}"
     used = read_number(con, query, bound)
-    con.execute("DELETE FROM owner_bytes WHERE place = ? AND owner = ?", [place.name, owner])
-    con.execute("INSERT INTO owner_bytes VALUES (?, ?, ?, ?)", [place.name, owner, used, at_ms])
+    con.execute("DELETE FROM owner_bytes WHERE place = ? AND owner = ?", [storage.name, owner])
+    con.execute("INSERT INTO owner_bytes VALUES (?, ?, ?, ?)", [storage.name, owner, used, at_ms])
     return used
 
 
-def _rows(place: Place) -> str:
+def _rows(storage: StorageKind) -> str:
     # Built from the constants above.
-    return " UNION ALL ".join(place.sources)
+    return " UNION ALL ".join(storage.sources)
 
 
 def _folder_of(con: Connection) -> Path | None:

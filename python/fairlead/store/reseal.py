@@ -1,4 +1,4 @@
-"""Sealing stored secrets anew, after the key was exchanged for another: some in each transaction, any number of times.
+"""Sealing stored secrets again, after the key was exchanged for another: some in each transaction, any number of times.
 
 Values in the tables open with the present key or with the other one, so nothing waits for this, and an
 interruption loses nothing: the next step finds the remaining values. Backups, and copies of settings of coding
@@ -73,14 +73,14 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """How many secrets a step sealed anew, and how many it left."""
+    """The number of secrets that a step sealed again, and of those that it left."""
 
     resealed: int
     left: int
 
 
 def reseal_some(con: Connection, sealer: Sealer) -> Resealed:
-    """Seals at most `AT_ONCE` secrets anew that are sealed with the other key, in the writer."""
+    """Seals at most `AT_ONCE` secrets again that are sealed with the other key, in the writer."""
     done = left = 0
     for column, record_id, value in _stale(con, sealer):
         if done == AT_ONCE:

@@ -1,7 +1,7 @@
 """The loop that works on stored items until they end: agents' tasks, batches, videos, scraping jobs.
 
 An item is pending from the moment that its row is stored, so the next process resumes the items that were in
-progress when one died. Each room defines its items and how they are processed.
+progress when one died. Each package defines its items and how they are processed.
 
 An item may itself be what crashes the process. So each start is counted in the same file before the work
 begins, and taken back when the process ends in good order: an item that two processes have begun and not
@@ -103,7 +103,7 @@ class Runner(ABC, Generic[ItemT]):
         finally:
             services.discard(cls)
 
-    # --- what a room says ---
+    # --- for a package to define ---
 
     @abstractmethod
     async def active(self) -> Iterable[ItemT]:
@@ -123,8 +123,8 @@ class Runner(ABC, Generic[ItemT]):
     async def sweep(self) -> None:
         """Deletes items that expired: at the start, and then every `sweep_every_s`."""
 
-    def has_room(self, item: ItemT) -> bool:  # noqa: ARG002 - for those that look at it
-        """Whether the item may start now, for rooms with further limits than the number of slots."""
+    def has_capacity(self, item: ItemT) -> bool:  # noqa: ARG002 - for those that look at it
+        """Whether the item can start now, for packages with more limits than the number of slots."""
         return True
 
     def began(self, item: ItemT) -> None:
@@ -194,7 +194,7 @@ class Runner(ABC, Generic[ItemT]):
             await asyncio.wait({task})
 
     async def _take_up(self) -> bool:
-        """Starts the items for which there is room; returns whether there is any item at all."""
+        """Starts items while slots are free; returns whether there is any item."""
         await self._give_back_leases()
         active = list(await self.active())
         items = await self._in_force(await self._not_elsewhere(active))
@@ -202,7 +202,7 @@ class Runner(ABC, Generic[ItemT]):
         chosen: list[ItemT] = []
         while (item := self._next(waiting.values())) is not None:
             del waiting[item.id]
-            self._take_place(item)
+            self._claim_slot(item)
             chosen.append(item)
         if not chosen:
             return bool(active)
@@ -222,12 +222,12 @@ class Runner(ABC, Generic[ItemT]):
                     await self.give_up(item, GIVEN_UP)
         finally:
             for item in not_begun.values():
-                self._give_place_back(item)
+                self._release_slot(item)
                 self._give_up_lease(item.id)
         return True
 
     def _next(self, waiting: Iterable[ItemT]) -> ItemT | None:
-        fits = (item for item in waiting if self.has_room(item))
+        fits = (item for item in waiting if self.has_capacity(item))
         if self._shares is None:
             return next(fits, None)
         return self._shares.next_of(fits, self.owner_of)
@@ -264,12 +264,12 @@ class Runner(ABC, Generic[ItemT]):
                 )
         return in_force
 
-    def _take_place(self, item: ItemT) -> None:
+    def _claim_slot(self, item: ItemT) -> None:
         if self._shares is not None:
             self._shares.take(self.owner_of(item))
         self.began(item)
 
-    def _give_place_back(self, item: ItemT) -> None:
+    def _release_slot(self, item: ItemT) -> None:
         if self._shares is not None:
             self._shares.give_back(self.owner_of(item))
         self.ended(item)
@@ -290,7 +290,7 @@ class Runner(ABC, Generic[ItemT]):
         self._begun_s.pop(item.id, None)
         self._keys.pop(item.id, None)
         self._gone_s.pop(item.id, None)
-        self._give_place_back(item)
+        self._release_slot(item)
         self._give_up_lease(item.id)
         self.wake()
 
@@ -315,21 +315,21 @@ class Runner(ABC, Generic[ItemT]):
             return [item for item in active if item.id in self._tasks]
         return [item for item in active if item.id not in elsewhere]
 
-    async def _claim(self, places: dict[str, ItemT]) -> list[ItemT]:
+    async def _claim(self, slots: dict[str, ItemT]) -> list[ItemT]:
         """Leases items that got slots, and returns those that this control holds now, in their current state:
         another may have worked on one, or ended it, since it was read.
         """
         if (leases := self.services.leases) is None:
-            return list(places.values())
-        taken = await leases.take(self.kind, list(places))
+            return list(slots.values())
+        taken = await leases.take(self.kind, list(slots))
         for item_id, lease in taken.items():
-            lease.on_lost = partial(self._lose, item_id)
+            lease.on_lost = partial(self._mark_lost, item_id)
             self._leases[item_id] = lease
         claimed = [item for item in await self.active() if item.id in taken] if taken else []
         for item in claimed:
-            self._give_place_back(places[item.id])
-            self._take_place(item)
-            places[item.id] = item
+            self._release_slot(slots[item.id])
+            self._claim_slot(item)
+            slots[item.id] = item
         return claimed
 
     async def _revoke_here(self, item: ItemT, reason: str) -> None:
@@ -348,7 +348,7 @@ class Runner(ABC, Generic[ItemT]):
         finally:
             await leases.release([lease])
 
-    def _lose(self, item_id: str) -> None:
+    def _mark_lost(self, item_id: str) -> None:
         self._survived.add(item_id)
         self._leases.pop(item_id, None)
         self.stop(item_id)

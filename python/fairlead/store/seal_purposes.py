@@ -1,6 +1,6 @@
 """The purposes of sealed secrets that share a record's id, and the step at start that binds older values to them.
 
-A sealed value opens only with the associated data it was sealed with. Where one record has two secrets, the id
+A sealed value opens only with the associated data it was sealed with. If a record has two secrets, the id
 alone would let somebody who can write to the database put one in place of the other.
 """
 

@@ -143,7 +143,7 @@ class Services:
 class BackgroundTask:
     """A task that runs for as long as control does.
 
-    Each room lists its own in a constant `TASKS`, which `control/tasks.py` collects. `run` lasts until it is
+    Each package lists its own in a constant `TASKS`, which `control/tasks.py` collects. `run` lasts until it is
     cancelled; if it ends or raises, that is logged, readiness fails, and it is restarted with backoff.
     """
 

@@ -16,16 +16,16 @@ T = TypeVar("T")
 class Shares:
     """The number of slots that each owner holds."""
 
-    def __init__(self, places: int) -> None:
-        self.places = places
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
         self._in_use: Counter[str] = Counter()
 
     @property
     def free(self) -> int:
         """The number of free slots."""
-        return self.places - self._in_use.total()
+        return self.slots - self._in_use.total()
 
-    def has_room(self, owner: str) -> bool:
+    def has_capacity(self, owner: str) -> bool:
         """Whether the owner may take one more."""
         return self._in_use[owner] < self.free
 
@@ -45,7 +45,7 @@ class Shares:
         best: T | None = None
         for item in waiting:
             owner = owner_of(item)
-            if self.has_room(owner) and (
+            if self.has_capacity(owner) and (
                 best is None or self._in_use[owner] < self._in_use[owner_of(best)]
             ):
                 best = item

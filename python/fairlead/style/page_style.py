@@ -19,7 +19,7 @@ COLOURS: Final = (HERE / "colours.css").read_text(encoding="utf-8")
 
 
 def page_environment(folder: Path, **names: Any) -> Environment:
-    """Templates of a room; those that all rooms share are under `style/`. Text is escaped."""
+    """Templates of a package; shared templates are under `style/`. Text is escaped."""
     shared = PrefixLoader({"style": FileSystemLoader(HERE / "templates")})
     made = Environment(
         loader=ChoiceLoader([FileSystemLoader(folder), shared]),

@@ -60,13 +60,13 @@ def _bounded(value: Any) -> Any:
     return value
 
 
-class _Ask(BaseModel):
+class _TaskRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
     )
 
 
-class SuccessCriteria(_Ask):
+class SuccessCriteria(_TaskRequest):
     """Judgements of the success criteria. Criteria that are not sent stay as they are."""
 
     local_rebuild: Judgement | SkipJsonSchema[None] = None
@@ -75,7 +75,7 @@ class SuccessCriteria(_Ask):
     notes: Text | SkipJsonSchema[None] = None
 
 
-class NewEvidence(_Ask):
+class NewEvidence(_TaskRequest):
     """A finding.
 
     `data` has `message` for a runtime error, `capability` for a patch, `path` for an artifact, `expected` and
@@ -90,7 +90,7 @@ class NewEvidence(_Ask):
     _data_is_bounded = field_validator("data")(_bounded)
 
 
-class ManageAsk(_Ask):
+class ManageRequest(_TaskRequest):
     """The body of `manage_reverse_task`. All actions but `list`, `search` and `prune` need `taskId`."""
 
     action: Action
@@ -127,7 +127,7 @@ class ManageAsk(_Ask):
     timeline_status: Line | SkipJsonSchema[None] = None
 
 
-class StepReport(_Ask):
+class StepReport(_TaskRequest):
     """The outcome of a step that the agent took."""
 
     status: Literal["ok", "error"]
@@ -138,7 +138,7 @@ class StepReport(_Ask):
     _result_is_bounded = field_validator("result")(_bounded)
 
 
-class OrchestrateAsk(_Ask):
+class OrchestrateRequest(_TaskRequest):
     """The body of `orchestrate_reverse_task`. Without `execute` the plan is shown and nothing is done."""
 
     task_id: TaskId
@@ -156,7 +156,7 @@ class OrchestrateAsk(_Ask):
     observed_capabilities: Capabilities | SkipJsonSchema[None] = None
 
 
-class HealthAsk(_Ask):
+class HealthRequest(_TaskRequest):
     """The body of `get_rebuild_health_report`."""
 
     task_id: TaskId
@@ -164,7 +164,7 @@ class HealthAsk(_Ask):
     observed_capabilities: Capabilities | SkipJsonSchema[None] = None
 
 
-class DiffAsk(_Ask):
+class DiffRequest(_TaskRequest):
     """The body of `diff_env_requirements`. With `taskId` the error is stored as evidence."""
 
     runtime_error: Text

@@ -29,7 +29,7 @@ from fairlead.tasks.environment import (
     gaps,
     required_by,
 )
-from fairlead.tasks.fields import DiffAsk, HealthAsk
+from fairlead.tasks.fields import DiffRequest, HealthRequest
 from fairlead.tasks.manage import next_of
 from fairlead.tasks.plan import Failure, fallback_for
 from fairlead.tasks.proof import Proof, proof_of
@@ -61,12 +61,12 @@ def missing_of(
     return found, last if found else None
 
 
-def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope:
+def health(con: Connection, owner: str, request: HealthRequest, _at_ms: int) -> Envelope:
     """Reports the state of a task's rebuild, in the writer."""
-    task = find_task(con, owner, ask.task_id)
+    task = find_task(con, owner, request.task_id)
     if task is None:
-        return invalid(f"There is no task {ask.task_id}.", HEALTH, ask.output_mode)
-    observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
+        return invalid(f"There is no task {request.task_id}.", HEALTH, request.output_mode)
+    observed = list(request.observed_capabilities or DEFAULT_OBSERVED)
     missing, error = missing_of(con, task, observed)
     proof = proof_of(con, task)
     artifacts = evidence(con, task, LOOKED_AT, ["artifact"])
@@ -82,14 +82,14 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         first = proof.open_divergences[0]
         facts["firstDivergence"] = {"summary": first.summary, **first.data}
     if task.status == "blocked":
-        answer = blocked(task, find_block(con, task), HEALTH, ask.output_mode)
+        answer = blocked(task, find_block(con, task), HEALTH, request.output_mode)
         return answer.model_copy(update=facts)
     if missing:
         result = _with_gaps(task, missing, Failure("env_error", error or ""), observed)
     else:
         result = _without_gaps(task, proof)
     shown = {**facts, "recommendedNextAction": result.next.reason}
-    return envelope(replace(result, facts=shown), ask.output_mode)
+    return envelope(replace(result, facts=shown), request.output_mode)
 
 
 def _without_gaps(task: Task, proof: Proof) -> ToolResult:
@@ -139,20 +139,20 @@ def _with_gaps(task: Task, missing: list[Gap], failure: Failure, observed: list[
     )
 
 
-def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
+def diff(con: Connection, owner: str, request: DiffRequest, at_ms: int) -> Envelope:
     """Reports the capabilities that an error asks for and that were not observed, in the writer."""
     task = None
-    if ask.task_id is not None:
-        task = find_task(con, owner, ask.task_id)
+    if request.task_id is not None:
+        task = find_task(con, owner, request.task_id)
         if task is None:
-            return invalid(f"There is no task {ask.task_id}.", DIFF, ask.output_mode)
-    required = required_by(ask.runtime_error)
-    missing = gaps(required, ask.observed_capabilities)
+            return invalid(f"There is no task {request.task_id}.", DIFF, request.output_mode)
+    required = required_by(request.runtime_error)
+    missing = gaps(required, request.observed_capabilities)
     if task is not None and task.archived_at_ms is None:
-        _keep(con, task, ask.runtime_error, at_ms)
+        _keep(con, task, request.runtime_error, at_ms)
     facts = {**_shown(missing), "nextPatches": [gap.capability for gap in missing[:3]]}
     if task is not None and task.status == "blocked":
-        answer = blocked(task, find_block(con, task), DIFF, ask.output_mode)
+        answer = blocked(task, find_block(con, task), DIFF, request.output_mode)
         return answer.model_copy(update=facts)
     if task is None:
         follow = Next(MANAGE, {"action": "list"}, "Choose the task that this belongs to.")
@@ -169,13 +169,13 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
         follow,
         DIFF,
         task,
-        Failure("env_error", ask.runtime_error) if missing else None,
+        Failure("env_error", request.runtime_error) if missing else None,
         facts=facts,
         should_switch=bool(missing),
         diagnostics={"hasPatchSuggestions": bool(missing)},
         should_resume=task is not None and not missing,
     )
-    return envelope(result, ask.output_mode)
+    return envelope(result, request.output_mode)
 
 
 def _keep(con: Connection, task: Task, error: str, at_ms: int) -> None:

@@ -23,7 +23,7 @@ from fairlead.tasks.answer import (
 )
 from fairlead.tasks.envelope import Envelope
 from fairlead.tasks.environment import DEFAULT_OBSERVED
-from fairlead.tasks.fields import OrchestrateAsk
+from fairlead.tasks.fields import OrchestrateRequest
 from fairlead.tasks.health import LOOKED_AT, missing_of
 from fairlead.tasks.manage import next_of
 from fairlead.tasks.plan import PLANS, STEPS, Failure, Step, failure_of, fallback_for, strategy_for
@@ -59,11 +59,11 @@ class _State:
     stop: str = ""
 
 
-def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) -> Envelope:
+def orchestrate(con: Connection, owner: str, request: OrchestrateRequest, at_ms: int) -> Envelope:
     """Shows the plan, or runs its steps, in the writer."""
-    task = find_task(con, owner, ask.task_id)
+    task = find_task(con, owner, request.task_id)
     if task is None:
-        return invalid(f"There is no task {ask.task_id}.", ORCHESTRATE, ask.output_mode)
+        return invalid(f"There is no task {request.task_id}.", ORCHESTRATE, request.output_mode)
     if task.archived_at_ms is not None:
         result = ToolResult(
             "partial",
@@ -72,57 +72,57 @@ def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) ->
             ORCHESTRATE,
             task,
         )
-        return envelope(result, ask.output_mode)
+        return envelope(result, request.output_mode)
     if task.status == "blocked":
-        return blocked(task, find_block(con, task), ORCHESTRATE, ask.output_mode)
-    before = find_run(con, task) if ask.resume else None
-    strategy = ask.strategy or (before.strategy if before is not None else strategy_for(task))
+        return blocked(task, find_block(con, task), ORCHESTRATE, request.output_mode)
+    before = find_run(con, task) if request.resume else None
+    strategy = request.strategy or (before.strategy if before is not None else strategy_for(task))
     if before is not None and before.strategy != strategy:
         before = None
     plan = PLANS[strategy]
-    if message := _unknown_step(ask, plan, strategy):
-        return invalid(message, ORCHESTRATE, ask.output_mode, task)
+    if message := _unknown_step(request, plan, strategy):
+        return invalid(message, ORCHESTRATE, request.output_mode, task)
     state = _State(
         task,
         strategy,
-        _chosen(ask, plan),
+        _chosen(request, plan),
         dict(before.steps) if before else {},
         before.rounds if before else 0,
     )
-    if not ask.execute:
-        return _planned(state, ask)
-    _run(con, state, ask, at_ms)
-    if ask.persist_state:
+    if not request.execute:
+        return _planned(state, request)
+    _run(con, state, request, at_ms)
+    if request.persist_state:
         _keep(con, state, at_ms)
-    return _outcome_envelope(state, ask)
+    return _outcome_envelope(state, request)
 
 
-def _unknown_step(ask: OrchestrateAsk, plan: tuple[str, ...], strategy: str) -> str | None:
-    given = [*ask.skip_steps, *ask.only_steps, *ask.execution_overrides]
-    given += [ask.from_step] if ask.from_step else []
+def _unknown_step(request: OrchestrateRequest, plan: tuple[str, ...], strategy: str) -> str | None:
+    given = [*request.skip_steps, *request.only_steps, *request.execution_overrides]
+    given += [request.from_step] if request.from_step else []
     unknown = [name for name in given if name not in plan]
     if not unknown:
         return None
     return f"{unknown[0][:64]} is no step of {strategy}: its steps are {', '.join(plan)}"
 
 
-def _chosen(ask: OrchestrateAsk, plan: tuple[str, ...]) -> tuple[str, ...]:
-    start = plan.index(ask.from_step) if ask.from_step else 0
+def _chosen(request: OrchestrateRequest, plan: tuple[str, ...]) -> tuple[str, ...]:
+    start = plan.index(request.from_step) if request.from_step else 0
     return tuple(
         name
         for name in plan[start:]
-        if name not in ask.skip_steps and (not ask.only_steps or name in ask.only_steps)
+        if name not in request.skip_steps and (not request.only_steps or name in request.only_steps)
     )
 
 
-def _run(con: Connection, state: _State, ask: OrchestrateAsk, at_ms: int) -> None:
-    observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
+def _run(con: Connection, state: _State, request: OrchestrateRequest, at_ms: int) -> None:
+    observed = list(request.observed_capabilities or DEFAULT_OBSERVED)
     state.rounds += 1
     if state.rounds > ROUNDS_MAX:
         state.stop = "max_rounds"
         return
     for name in state.names:
-        report = ask.execution_overrides.get(name)
+        report = request.execution_overrides.get(name)
         if name == "verify" and report is not None and report.status == "ok":
             # The stored findings decide what is proven, not the agent's report.
             report = None
@@ -137,9 +137,9 @@ def _run(con: Connection, state: _State, ask: OrchestrateAsk, at_ms: int) -> Non
             state.failed = name
             break
         _note(state, name, done)
-        if ask.persist_state:
+        if request.persist_state:
             add_entry(con, state.task, _entry(state, name, done, at_ms))
-        if done["status"] == "error" and ask.stop_on_error:
+        if done["status"] == "error" and request.stop_on_error:
             break
     else:
         state.stop = _end_of(state)
@@ -187,9 +187,9 @@ def _end_of(state: _State) -> str:
     return "analysis_completed"
 
 
-def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
+def _planned(state: _State, request: OrchestrateRequest) -> Envelope:
     params = {"taskId": state.task.id, "strategy": state.strategy, "execute": True}
-    if ask.resume:
+    if request.resume:
         params["resume"] = True
     result = ToolResult(
         "success",
@@ -197,18 +197,18 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
         Next(ORCHESTRATE, params, "Take the steps.", state.strategy),
         ORCHESTRATE,
         state.task,
-        facts=_facts(state, ask),
+        facts=_facts(state, request),
         diagnostics={"executed": False},
     )
-    return envelope(result, ask.output_mode)
+    return envelope(result, request.output_mode)
 
 
-def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
+def _outcome_envelope(state: _State, request: OrchestrateRequest) -> Envelope:
     """The envelope of a run, by what stopped it."""
-    facts = {**_facts(state, ask), "stopReason": state.stop or "blocked"}
+    facts = {**_facts(state, request), "stopReason": state.stop or "blocked"}
     if state.failure is not None:
         facts["stopReason"] = "blocked" if state.stop == "blocked" else "checkpoint_required"
-        observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
+        observed = list(request.observed_capabilities or DEFAULT_OBSERVED)
         result = _failed(state, state.failure, observed)
     elif state.stop in ("checkpoint_required", "stalled") and state.failed is not None:
         result = _step_of_agent(state, STEPS[state.failed])
@@ -224,7 +224,7 @@ def _outcome_envelope(state: _State, ask: OrchestrateAsk) -> Envelope:
             state.task,
         )
     diagnostics = {"executed": True, "executedSteps": state.executed}
-    return envelope(replace(result, facts=facts, diagnostics=diagnostics), ask.output_mode)
+    return envelope(replace(result, facts=facts, diagnostics=diagnostics), request.output_mode)
 
 
 def _failed(state: _State, failure: Failure, observed: list[str]) -> ToolResult:
@@ -322,7 +322,7 @@ def _follow(state: _State) -> Next:
     return follow
 
 
-def _facts(state: _State, ask: OrchestrateAsk) -> dict[str, Any]:
+def _facts(state: _State, request: OrchestrateRequest) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "strategy": state.strategy,
         "steps": [
@@ -335,7 +335,7 @@ def _facts(state: _State, ask: OrchestrateAsk) -> dict[str, Any]:
             for name in state.names
         ],
     }
-    if ask.include_summary:
+    if request.include_summary:
         facts["task"] = show_task(state.task)
     return facts
 

@@ -15,7 +15,7 @@ from fairlead.mcp.tool import Call
 from fairlead.records.people import Person, find_owner_person, find_person
 from fairlead.store.services import ServicesDep
 from fairlead.tasks.envelope import Envelope, envelope_schema
-from fairlead.tasks.fields import DiffAsk, HealthAsk, ManageAsk, OrchestrateAsk
+from fairlead.tasks.fields import DiffRequest, HealthRequest, ManageRequest, OrchestrateRequest
 from fairlead.tasks.tools import SERVER
 
 router = APIRouter(prefix="/api/tasks", tags=["reverse tasks"])
@@ -46,40 +46,42 @@ async def schema() -> dict[str, Any]:
     return envelope_schema()
 
 
-async def _answer(name: str, ask: Any, services: ServicesDep, person: Person) -> Response:
-    given = await SERVER.toolbox.by_name[name].run(Call(services, person), ask)
+async def _answer(name: str, request: Any, services: ServicesDep, person: Person) -> Response:
+    given = await SERVER.toolbox.by_name[name].run(Call(services, person), request)
     shown = given.model_dump(mode="json", by_alias=True)
     return Response(orjson.dumps(shown), 200, {"cache-control": "no-store"}, "application/json")
 
 
 @router.post("/manage_reverse_task", response_model=Envelope, summary="Manage reverse tasks")
-async def manage(ask: ManageAsk, services: ServicesDep, person: PersonDep) -> Response:
+async def manage(request: ManageRequest, services: ServicesDep, person: PersonDep) -> Response:
     """Runs the tool `manage_reverse_task`."""
-    return await _answer("manage_reverse_task", ask, services, person)
+    return await _answer("manage_reverse_task", request, services, person)
 
 
 @router.post(
     "/orchestrate_reverse_task", response_model=Envelope, summary="Take the steps of a reverse task"
 )
-async def orchestrate(ask: OrchestrateAsk, services: ServicesDep, person: PersonDep) -> Response:
+async def orchestrate(
+    request: OrchestrateRequest, services: ServicesDep, person: PersonDep
+) -> Response:
     """Runs the tool `orchestrate_reverse_task`."""
-    return await _answer("orchestrate_reverse_task", ask, services, person)
+    return await _answer("orchestrate_reverse_task", request, services, person)
 
 
 @router.post(
     "/get_rebuild_health_report", response_model=Envelope, summary="Show the state of a rebuild"
 )
-async def health(ask: HealthAsk, services: ServicesDep, person: PersonDep) -> Response:
+async def health(request: HealthRequest, services: ServicesDep, person: PersonDep) -> Response:
     """Runs the tool `get_rebuild_health_report`."""
-    return await _answer("get_rebuild_health_report", ask, services, person)
+    return await _answer("get_rebuild_health_report", request, services, person)
 
 
 @router.post(
     "/diff_env_requirements", response_model=Envelope, summary="List what an environment lacks"
 )
-async def diff(ask: DiffAsk, services: ServicesDep, person: PersonDep) -> Response:
+async def diff(request: DiffRequest, services: ServicesDep, person: PersonDep) -> Response:
     """Runs the tool `diff_env_requirements`."""
-    return await _answer("diff_env_requirements", ask, services, person)
+    return await _answer("diff_env_requirements", request, services, person)
 
 
 ROUTERS: tuple[APIRouter, ...] = (router, static_endpoint("/mcp/tasks", SERVER))

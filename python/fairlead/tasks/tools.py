@@ -13,7 +13,7 @@ from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.tasks.answer import DIFF, HEALTH, MANAGE, ORCHESTRATE, invalid
 from fairlead.tasks.envelope import Envelope
-from fairlead.tasks.fields import DiffAsk, HealthAsk, ManageAsk, OrchestrateAsk
+from fairlead.tasks.fields import DiffRequest, HealthRequest, ManageRequest, OrchestrateRequest
 from fairlead.tasks.health import diff, health
 from fairlead.tasks.manage import manage
 from fairlead.tasks.orchestrate import orchestrate
@@ -44,9 +44,9 @@ def refused(name: str, given: Any, message: str) -> Envelope:
 def _tool(
     name: str, title: str, description: str, takes: type[BaseModel], act: Act, *, repeats: bool
 ) -> Tool[Any]:
-    async def run(call: Call, ask: BaseModel) -> Envelope:
+    async def run(call: Call, request: BaseModel) -> Envelope:
         owner = call.person.id
-        return await call.services.state.record(lambda con: act(con, owner, ask, now_ms()))
+        return await call.services.state.record(lambda con: act(con, owner, request, now_ms()))
 
     def refuse(given: dict[str, Any], message: str) -> Envelope:
         return refused(name, given, message)
@@ -69,7 +69,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         MANAGE,
         "Manage a reverse task",
         "Lists, makes, reads, changes, tags, archives and compares reverse tasks.",
-        ManageAsk,
+        ManageRequest,
         manage,
         repeats=False,
     ),
@@ -77,7 +77,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         ORCHESTRATE,
         "Orchestrate a reverse task",
         "Runs the steps of a strategy as far as possible; with resume it continues after the last finished step.",
-        OrchestrateAsk,
+        OrchestrateRequest,
         orchestrate,
         repeats=False,
     ),
@@ -85,7 +85,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         HEALTH,
         "Rebuild health",
         "The state of a task's rebuild: what its environment lacks, where it first diverges.",
-        HealthAsk,
+        HealthRequest,
         health,
         repeats=True,
     ),
@@ -93,7 +93,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         DIFF,
         "Diff environment requirements",
         "Lists what a runtime error requires that the environment does not have, and what to patch.",
-        DiffAsk,
+        DiffRequest,
         diff,
         repeats=True,
     ),

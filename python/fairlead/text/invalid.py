@@ -16,13 +16,11 @@ _ASIDE = re.compile(r" after validation|, unable to parse string as an? \w+")
 def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     """An `InvalidRequest` for the first of pydantic's errors, naming the field, the rule and the fix."""
     first = errors[0]
-    place = list(first["loc"])
+    path = list(first["loc"])
     source = (
-        place.pop(0)
-        if place and place[0] in ("body", "query", "path", "header", "cookie")
-        else "body"
+        path.pop(0) if path and path[0] in ("body", "query", "path", "header", "cookie") else "body"
     )
-    param = _pointer(place)
+    param = _pointer(path)
     kind, message = first["type"], str(first["msg"]).removeprefix("Value error, ")
     if kind == "no_valid_fields":
         return InvalidRequest(message)
@@ -44,9 +42,9 @@ def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     return InvalidRequest(f"{param} {rule}.", param=param)
 
 
-def _pointer(place: list[Any]) -> str:
+def _pointer(path: list[Any]) -> str:
     text = ""
-    for step in place:
+    for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
         else:

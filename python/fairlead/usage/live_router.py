@@ -141,7 +141,7 @@ class LearnedLimit(View):
 
 
 class ConnectionLimits(View):
-    """A connection: what limits it, what it has left, and what it did in the last minute and hour."""
+    """A connection: its limits, its remaining quota, and its requests of the last minute and hour."""
 
     connection_id: str
     name: str

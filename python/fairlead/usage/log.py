@@ -61,7 +61,7 @@ class LogFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageCursor:
     """A row's place in the log: when it was admitted (UTC milliseconds), and its request."""
 
     ts_ms: int
@@ -76,7 +76,7 @@ class Page:
 
     limit: int
     offset: int = 0
-    after: Place | None = None
+    after: PageCursor | None = None
 
 
 def read_log(con: Connection, filters: LogFilter, page: Page) -> tuple[list[dict[str, Any]], int]:

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from fairlead.errors import InvalidRequest
-from fairlead.webhooks.history import Delivery, Page, Place
+from fairlead.webhooks.history import Delivery, Page, PageCursor
 from fairlead.wire import Limit, Offset
 
 After = Annotated[
@@ -22,7 +22,7 @@ After = Annotated[
 
 # Async, because FastAPI runs a plain function in a thread.
 async def _page(limit: Limit = 50, offset: Offset = 0, after: After = None) -> Page:
-    return Page(limit, offset, _place(after) if after else None)
+    return Page(limit, offset, _parse_cursor(after) if after else None)
 
 
 DeliveryPage = Annotated[Page, Depends(_page)]
@@ -35,8 +35,8 @@ def next_of(page: Page, found: Sequence[Delivery]) -> str | None:
     return f"{found[-1].created_at_ms}-{found[-1].id}"
 
 
-def _place(cursor: str) -> Place:
+def _parse_cursor(cursor: str) -> PageCursor:
     at_ms, _, delivery_id = cursor.partition("-")
     if not (delivery_id and at_ms.isdecimal() and at_ms.isascii() and len(at_ms) < 17):
         raise InvalidRequest("after must be the `next` of a page.", param="after")
-    return Place(int(at_ms), delivery_id)
+    return PageCursor(int(at_ms), delivery_id)

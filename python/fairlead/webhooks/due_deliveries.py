@@ -116,7 +116,7 @@ def find_due(
     is our name for listeners without a secret.
     """
     busy = Counter(each.endpoint_id for each in taken.values())
-    room = TAKEN_UP_MAX - len(taken)
+    remaining = TAKEN_UP_MAX - len(taken)
     rows = con.execute(
         _DUE,
         {
@@ -126,7 +126,7 @@ def find_due(
             "endpoints": list(endpoints or ()),
             "busy": list(busy),
             "per_endpoint": QUEUE_MAX,
-            "most": max(room, 0),
+            "most": max(remaining, 0),
         },
     ).fetchall()
     secrets = live_secrets(con, sealer, list({row[1] for row in rows}), now_ms)
@@ -152,7 +152,7 @@ def find_due(
         )
         chosen.append(DueDelivery(delivery_id, endpoint_id, tries, expires_at_ms, failing, message))
     following = con.execute(_NEXT, [now_ms]).fetchone()
-    is_all = len(chosen) == len(rows) < room and max(busy.values(), default=0) < QUEUE_MAX
+    is_all = len(chosen) == len(rows) < remaining and max(busy.values(), default=0) < QUEUE_MAX
     return DueDeliveries(chosen, following[0] if following else None, is_all)
 
 

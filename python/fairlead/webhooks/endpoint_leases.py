@@ -32,7 +32,7 @@ class EndpointLeases:
         self._refused_s: dict[str, float] = {}
         self.by_endpoint: dict[str, Lease] = {}
 
-    def room(self) -> int:
+    def free_slots(self) -> int:
         """How many more may be leased now."""
         return min(HELD_MAX - len(self.by_endpoint), TAKEN_AT_ONCE)
 
@@ -54,7 +54,7 @@ class EndpointLeases:
             return
         taken = await take_if_reached(self._leases, KIND, endpoint_ids)
         for endpoint_id, lease in taken.items():
-            lease.on_lost = partial(self._lose, endpoint_id)
+            lease.on_lost = partial(self._mark_lost, endpoint_id)
             self.by_endpoint[endpoint_id] = lease
         until_s = time.monotonic() + ASK_AGAIN_S
         self._refused_s |= {each: until_s for each in endpoint_ids if each not in taken}
@@ -63,6 +63,6 @@ class EndpointLeases:
         """Gives back leases that it has."""
         await self._leases.release([self.by_endpoint.pop(each) for each in endpoint_ids])
 
-    def _lose(self, endpoint_id: str) -> None:
+    def _mark_lost(self, endpoint_id: str) -> None:
         self.by_endpoint.pop(endpoint_id, None)
         self._on_lost(endpoint_id)

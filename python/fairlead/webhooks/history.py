@@ -61,7 +61,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageCursor:
     """A delivery's place in the history: when it was queued (UTC milliseconds), and its id."""
 
     created_at_ms: int
@@ -74,7 +74,7 @@ class Page:
 
     limit: int
     offset: int = 0
-    after: Place | None = None
+    after: PageCursor | None = None
 
 
 def list_deliveries(
@@ -154,7 +154,7 @@ def deliveries_between(
     return [str(row[0]) for row in rows]
 
 
-def room_for(con: Connection, endpoint_id: str) -> int:
+def free_deliveries(con: Connection, endpoint_id: str) -> int:
     """The number of deliveries that may still be queued for an endpoint."""
     pending = "SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = ? AND state = 'pending'"
     return PENDING_MAX - read_number(con, pending, [endpoint_id])

@@ -11,8 +11,8 @@ from fairlead.webhooks.history import (
     REDELIVERED_AT_MOST,
     deliveries_between,
     find_delivery,
+    free_deliveries,
     requeue,
-    room_for,
 )
 
 
@@ -24,7 +24,7 @@ def redeliver(con: Connection, endpoint: Endpoint, redelivery: Redelivery) -> in
         raise Conflict("The webhook is switched off: switch it on first.")
     at_ms = now_ms()
     chosen = _chosen(con, endpoint.id, redelivery, at_ms)
-    if len(chosen) > room_for(con, endpoint.id):
+    if len(chosen) > free_deliveries(con, endpoint.id):
         raise Conflict("Too many deliveries wait for this webhook: try again when fewer do.")
     requeue(con, endpoint.id, chosen, at_ms)
     return len(chosen)

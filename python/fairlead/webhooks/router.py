@@ -107,7 +107,7 @@ async def read(webhook_id: str, services: ServicesDep) -> OneWebhook:
 
 @router.put("/{webhook_id}", summary="Change a webhook; other fields keep their value")
 async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) -> OneWebhook:
-    """Changes what was sent. If you disable it, waiting deliveries are kept, and sent if you enable it within a
+    """Changes the sent fields. If you disable it, waiting deliveries are kept, and sent if you enable it within a
     day.
     """
     sent = change.model_fields_set

@@ -1,4 +1,4 @@
-"""The delivery loop: takes up due deliveries for which there is room, and stores the results.
+"""The delivery loop: takes due deliveries up to its capacity, and stores the results.
 
 A delivery stays `pending` until its result is committed. If control dies before that, it is due again when
 control is back, under its id. If storing a result fails, the worker ends with that error, and its owner starts
@@ -65,7 +65,7 @@ class Worker:
         self._clock = clock
         self._spread = spread
         self._issuer = issuer
-        self._leases = None if leases is None else EndpointLeases(leases, self._lose)
+        self._leases = None if leases is None else EndpointLeases(leases, self._mark_lost)
         self._taken: dict[str, DueDelivery] = {}
         self._queues: dict[str, EndpointQueue] = {}
         self._in_flight = 0
@@ -87,7 +87,7 @@ class Worker:
                     self._woken.clear()
                     await self._settle()
                     wait_s = await self._take_up(attempts)
-                    await self._rest(wait_s)
+                    await self._wait(wait_s)
         except ExceptionGroup as group:
             # The owner needs the error itself, not its group.
             raise group.exceptions[0] from group
@@ -100,7 +100,7 @@ class Worker:
             self._queues.clear()
             await self._settle_last()
 
-    def _lose(self, endpoint_id: str) -> None:
+    def _mark_lost(self, endpoint_id: str) -> None:
         """Another control may have the endpoint: what has not gone out yet stays."""
         if (queue := self._queues.get(endpoint_id)) is not None:
             self._release(queue)
@@ -169,7 +169,7 @@ class Worker:
         leases = self._leases
         if leases is None:
             return False, None
-        passed_over, most = leases.passed_over(), leases.room()
+        passed_over, most = leases.passed_over(), leases.free_slots()
         found = await self._state.read(lambda con: endpoints_due(con, now_ms, passed_over, most))
         await leases.take(found)
         return len(found) == most > 0, list(leases.by_endpoint)
@@ -228,7 +228,7 @@ class Worker:
         for endpoint in disabled:
             log.warning("a webhook was disabled", id=endpoint.id, reason=endpoint.reason)
 
-    async def _rest(self, wait_s: float) -> None:
+    async def _wait(self, wait_s: float) -> None:
         try:
             async with asyncio.timeout(min(max(wait_s, 0), READ_EVERY_S)):
                 await self._woken.wait()

@@ -4,11 +4,11 @@
 //! before a restart, and loads the vectors. Answers are queued for it up to a size limit. Beyond that they are stored
 //! only in memory.
 
-use crate::disk::{Disk, Place};
+use crate::disk::{Disk, DiskPosition};
 use crate::entry::{CachedAnswer, Meta, MAX_BODY_BYTES};
 use crate::key::{Digest, Question};
-use crate::near_miss::{self, Asker, NearMiss};
-use crate::shelf::{probe, EntrySummary, Lookup, Shelf, MAX_ENTRIES};
+use crate::memory_tier::{probe, EntrySummary, Lookup, MemoryTier, MAX_ENTRIES};
+use crate::near_miss::{self, CallerLabels, NearMiss};
 pub use crate::store::{Bounds, Counts, VectorState};
 use crate::store::{Inner, Job, QUEUED_BYTES};
 use crate::vectors::VectorFiles;
@@ -96,7 +96,7 @@ pub enum Found {
 
 /// The position of an answer on disk.
 #[derive(Debug)]
-pub struct Stored(Place);
+pub struct Stored(DiskPosition);
 
 /// The cache as the engine uses it.
 #[derive(Debug)]
@@ -108,14 +108,14 @@ pub struct Cache {
 
 impl Cache {
     /// Opens the cache and starts its thread. Stores nothing before [`Cache::set`] is called.
-    pub fn open(place: Opening) -> io::Result<Self> {
-        let sealer = Arc::new(place.sealer);
-        let disk = Disk::open(&place.data_dir, &place.worker_id, Arc::clone(&sealer))?;
+    pub fn open(position: Opening) -> io::Result<Self> {
+        let sealer = Arc::new(position.sealer);
+        let disk = Disk::open(&position.data_dir, &position.worker_id, Arc::clone(&sealer))?;
         let inner = Arc::new(Inner {
-            shelf: Mutex::new(Shelf::unbounded()),
+            memory: Mutex::new(MemoryTier::unbounded()),
             vectors: OnceLock::new(),
             vector_state: Mutex::new(VectorState::Off),
-            vector_files: place.vector_files,
+            vector_files: position.vector_files,
             bounds: Mutex::new(Bounds {
                 memory_bytes: usize::MAX,
                 disk_bytes: 0,
@@ -128,7 +128,7 @@ impl Cache {
             revision: AtomicU64::new(0),
             queued_bytes: AtomicUsize::new(0),
             sealer,
-            now_ms: place.now_ms,
+            now_ms: position.now_ms,
         });
         let (jobs, queue) = mpsc::channel();
         let own = Arc::clone(&inner);
@@ -140,7 +140,7 @@ impl Cache {
     pub fn set(&self, bounds: Bounds) {
         let before = std::mem::replace(&mut *self.inner.bounds.lock(), bounds);
         if before != bounds {
-            self.inner.shelf.lock().hold_to(bounds.memory_bytes);
+            self.inner.memory.lock().hold_to(bounds.memory_bytes);
             if !bounds.notes_near_misses {
                 self.inner.near_misses.lock().clear();
             }
@@ -164,9 +164,9 @@ impl Cache {
 
     /// Finds the answer to exactly this request.
     pub fn find(&self, key: &Digest) -> Found {
-        match self.inner.shelf.lock().lookup(key, (self.inner.now_ms)()) {
+        match self.inner.memory.lock().lookup(key, (self.inner.now_ms)()) {
             Lookup::Here(answer) => Found::Here(answer),
-            Lookup::Stored(place) => Found::Stored(Stored(place)),
+            Lookup::Stored(position) => Found::Stored(Stored(position)),
             Lookup::Nothing => Found::Nothing,
         }
     }
@@ -176,16 +176,16 @@ impl Cache {
     pub fn fetch(&self, key: &Digest, stored: &Stored) -> Option<CachedAnswer> {
         let epoch = self.epoch();
         let read = stored.0.read(&self.inner.sealer);
-        let mut shelf = self.inner.shelf.lock();
+        let mut memory = self.inner.memory.lock();
         match read {
-            Ok(answer) if answer.meta.key == *key && shelf.has(&answer.meta) && epoch == self.epoch() => {
-                shelf.refill(&answer);
+            Ok(answer) if answer.meta.key == *key && memory.has(&answer.meta) && epoch == self.epoch() => {
+                memory.refill(&answer);
                 Some(answer)
             }
             Ok(_) => None,
             Err(error) => {
                 tracing::warn!(%error, "a kept answer cannot be read and is forgotten");
-                shelf.remove(key);
+                memory.remove(key);
                 None
             }
         }
@@ -199,35 +199,35 @@ impl Cache {
         let Some(probe) = self.inner.vectors.get().and_then(|vectors| probe(vectors, &question.text)) else {
             return Vec::new();
         };
-        self.inner.shelf.lock().near(&question.partition, &probe, threshold, (self.inner.now_ms)())
+        self.inner.memory.lock().near(&question.partition, &probe, threshold, (self.inner.now_ms)())
     }
 
     /// Records a question that no cached answer was returned for, with the nearest cached question, if near misses are
     /// enabled.
-    pub fn note_near_miss(&self, question: &Question, threshold: f32, asker: Asker<'_>) {
+    pub fn note_near_miss(&self, question: &Question, threshold: f32, caller: CallerLabels<'_>) {
         if !self.inner.bounds.lock().notes_near_misses {
             return;
         }
         let Some(probe) = self.inner.vectors.get().and_then(|vectors| probe(vectors, &question.text)) else { return };
         let at_ms = (self.inner.now_ms)();
-        let found = self.inner.shelf.lock().nearest_miss(&question.partition, &probe, threshold, at_ms);
+        let found = self.inner.memory.lock().nearest_miss(&question.partition, &probe, threshold, at_ms);
         let Some((signature, nearest, similarity)) = found else { return };
         let text = near_miss::cut(&question.text);
         let miss = NearMiss {
             at_ms,
-            key_id: asker.key_id.map(str::to_owned),
-            model: near_miss::cut(asker.model),
+            key_id: caller.key_id.map(str::to_owned),
+            model: near_miss::cut(caller.model),
             cause: near_miss::cause(&text, &nearest),
             question: text,
-            nearest,
+            cached_question: nearest,
             signature,
             similarity,
             threshold,
         };
         // Holds the locks that a deletion takes, so that an answer deleted in the meantime is not reported.
-        let shelf = self.inner.shelf.lock();
+        let memory = self.inner.memory.lock();
         let mut misses = self.inner.near_misses.lock();
-        if shelf.has_key(&signature) && self.inner.bounds.lock().notes_near_misses {
+        if memory.has_key(&signature) && self.inner.bounds.lock().notes_near_misses {
             misses.add(miss);
         }
     }
@@ -243,7 +243,7 @@ impl Cache {
     }
 
     pub fn count_hit(&self, key: &Digest) {
-        self.inner.shelf.lock().count_hit(key);
+        self.inner.memory.lock().count_hit(key);
     }
 
     /// Stores an answer, unless the cache was cleared since `epoch`. With `to_disk` it may also be stored on disk.
@@ -274,7 +274,7 @@ impl Cache {
         let vectors = self.inner.vectors.get().filter(|_| bounds.wants_vectors);
         let probe = answer.meta.question.as_ref().and_then(|question| probe(vectors?, &question.text));
         {
-            let mut shelf = self.inner.shelf.lock();
+            let mut memory = self.inner.memory.lock();
             // Checked under the lock that a deletion takes.
             if !is_wanted() {
                 if to_disk {
@@ -282,11 +282,11 @@ impl Cache {
                 }
                 return false;
             }
-            shelf.put(answer.clone(), to_disk, probe);
+            memory.put(answer.clone(), to_disk, probe);
             // Also queued under the lock, so that a deletion comes later in the queue.
             if to_disk && !self.send(Job::Put(answer.clone())) {
                 self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-                shelf.stored(&answer.meta, None);
+                memory.stored(&answer.meta, None);
             }
         }
         true
@@ -294,10 +294,10 @@ impl Cache {
 
     /// Deletes everything. Returns the number of entries.
     pub fn clear(&self) -> usize {
-        let mut shelf = self.inner.shelf.lock();
+        let mut memory = self.inner.memory.lock();
         self.inner.epoch.fetch_add(1, Ordering::AcqRel);
         self.inner.revision.fetch_add(1, Ordering::AcqRel);
-        let count = shelf.clear();
+        let count = memory.clear();
         self.send(Job::Clear);
         self.inner.near_misses.lock().clear();
         count
@@ -306,19 +306,19 @@ impl Cache {
     /// Deletes the entries that match. Returns their number.
     pub fn forget(&self, filter: &EntryFilter) -> usize {
         let now_ms = (self.inner.now_ms)();
-        let mut shelf = self.inner.shelf.lock();
+        let mut memory = self.inner.memory.lock();
         self.inner.revision.fetch_add(1, Ordering::AcqRel);
-        let keys: Vec<Digest> = shelf
+        let keys: Vec<Digest> = memory
             .summaries()
             .filter(|summary| filter.fits(&summary.meta, now_ms))
             .map(|summary| summary.meta.key)
             .collect();
         for key in &keys {
-            shelf.remove(key);
+            memory.remove(key);
         }
         let count = keys.len();
         if count > 0 {
-            self.inner.near_misses.lock().forget_unless(|key| shelf.has_key(key));
+            self.inner.near_misses.lock().forget_unless(|key| memory.has_key(key));
             self.send(Job::Forget(keys));
         }
         count
@@ -334,9 +334,11 @@ impl Cache {
     /// The fresh entries that match, newest first.
     pub fn list(&self, filter: &EntryFilter) -> Vec<EntrySummary> {
         let now_ms = (self.inner.now_ms)();
-        let shelf = self.inner.shelf.lock();
-        let mut entries: Vec<EntrySummary> =
-            shelf.summaries().filter(|entry| entry.meta.is_fresh(now_ms) && filter.fits(&entry.meta, now_ms)).collect();
+        let memory = self.inner.memory.lock();
+        let mut entries: Vec<EntrySummary> = memory
+            .summaries()
+            .filter(|entry| entry.meta.is_fresh(now_ms) && filter.fits(&entry.meta, now_ms))
+            .collect();
         entries.sort_by_key(|entry| Reverse((entry.meta.created_ms, entry.meta.key)));
         entries
     }
@@ -344,19 +346,19 @@ impl Cache {
     pub fn stats(&self) -> CacheStats {
         let bounds = *self.inner.bounds.lock();
         let vector_state = *self.inner.vector_state.lock();
-        let mut shelf = self.inner.shelf.lock();
-        shelf.sweep((self.inner.now_ms)());
+        let mut memory = self.inner.memory.lock();
+        memory.sweep((self.inner.now_ms)());
         let counts = &self.inner.counts;
         CacheStats {
-            entries: shelf.entries(),
-            memory_entries: shelf.memory_entries(),
+            entries: memory.entries(),
+            memory_entries: memory.memory_entries(),
             memory_max_entries: MAX_ENTRIES,
-            memory_bytes: shelf.memory_bytes(),
+            memory_bytes: memory.memory_bytes(),
             memory_max_bytes: bounds.memory_bytes,
-            disk_entries: shelf.disk_entries(),
-            disk_bytes: shelf.disk_bytes(),
+            disk_entries: memory.disk_entries(),
+            disk_bytes: memory.disk_bytes(),
             disk_max_bytes: bounds.disk_bytes,
-            evictions: shelf.evictions,
+            evictions: memory.evictions,
             exact_hits: counts.exact_hits.load(Ordering::Relaxed),
             vector_hits: counts.vector_hits.load(Ordering::Relaxed),
             shared_hits: counts.shared_hits.load(Ordering::Relaxed),
@@ -365,7 +367,7 @@ impl Cache {
             tokens_saved: counts.tokens_saved.load(Ordering::Relaxed),
             picos_saved: counts.picos_saved.load(Ordering::Relaxed),
             vector_state,
-            vectors: shelf.vectors(),
+            vectors: memory.vectors(),
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Segment {
 
 /// The position of a record.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct DiskPosition {
     pub(crate) segment: Arc<Segment>,
     offset: u64,
     length: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Place {
 /// A record in a file of the disk tier.
 #[derive(Debug)]
 pub(crate) enum Record {
-    Answer(Box<CachedAnswer>, Place),
+    Answer(Box<CachedAnswer>, DiskPosition),
     Gone(Vec<Digest>),
 }
 
@@ -84,7 +84,7 @@ impl Disk {
     }
 
     /// Takes over the files that no living worker has locked, and reports their records.
-    pub(crate) fn adopt(&mut self, mut tell: impl FnMut(Record)) -> io::Result<()> {
+    pub(crate) fn adopt(&mut self, mut visit: impl FnMut(Record)) -> io::Result<()> {
         let mut names: Vec<(u64, PathBuf)> = Vec::new();
         for found in fs::read_dir(&self.dir)? {
             let path = found?.path();
@@ -104,13 +104,13 @@ impl Disk {
             let mut content = Vec::new();
             file.read_to_end(&mut content)?;
             let segment = Arc::new(Segment { name: name_of(&path), path, file });
-            self.replay(&segment, &content, &mut tell);
+            self.replay(&segment, &content, &mut visit);
             self.segments.push(Owned { segment, bytes: content.len() as u64 });
         }
         Ok(())
     }
 
-    fn replay(&self, segment: &Arc<Segment>, content: &[u8], tell: &mut impl FnMut(Record)) {
+    fn replay(&self, segment: &Arc<Segment>, content: &[u8], visit: &mut impl FnMut(Record)) {
         let mut at = 0;
         while let Some(length) = content.get(at..at + 4) {
             let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
@@ -122,25 +122,25 @@ impl Disk {
             plain.drain(..usize::from(kind.is_some()));
             match kind {
                 Some(ANSWER) => {
-                    let place = Place { segment: Arc::clone(segment), offset, length };
+                    let position = DiskPosition { segment: Arc::clone(segment), offset, length };
                     if let Some(answer) = CachedAnswer::decode(plain) {
-                        tell(Record::Answer(Box::new(answer), place));
+                        visit(Record::Answer(Box::new(answer), position));
                     }
                 }
                 Some(GONE) => {
                     let digests = plain.chunks_exact(32).filter_map(|digest| digest.try_into().ok());
-                    tell(Record::Gone(digests.collect()));
+                    visit(Record::Gone(digests.collect()));
                 }
                 _ => {}
             }
         }
         if at < content.len() {
-            tracing::warn!(file = %segment.name, "the rest of a cache file is not readable and is left out");
+            tracing::warn!(file = %segment.name, "the end of a cache file cannot be read and is ignored");
         }
     }
 
     /// Appends an answer.
-    pub(crate) fn put(&mut self, answer: &CachedAnswer) -> io::Result<Place> {
+    pub(crate) fn put(&mut self, answer: &CachedAnswer) -> io::Result<DiskPosition> {
         let mut plain = vec![ANSWER];
         plain.append(&mut answer.encode()?);
         self.append(&plain)
@@ -159,7 +159,7 @@ impl Disk {
         Ok(())
     }
 
-    fn append(&mut self, plain: &[u8]) -> io::Result<Place> {
+    fn append(&mut self, plain: &[u8]) -> io::Result<DiskPosition> {
         let full = self.max_bytes / FILES;
         let is_full = self.segments.last().is_some_and(|owned| owned.bytes >= full.max(MIN_FILE_BYTES));
         if !self.is_writing || is_full {
@@ -180,7 +180,7 @@ impl Disk {
             return Err(error);
         }
         owned.bytes += record.len() as u64;
-        Ok(Place { segment: Arc::clone(&owned.segment), offset, length })
+        Ok(DiskPosition { segment: Arc::clone(&owned.segment), offset, length })
     }
 
     fn start(&mut self) -> io::Result<Segment> {
@@ -241,7 +241,7 @@ impl Disk {
     }
 }
 
-impl Place {
+impl DiskPosition {
     /// Reads and decrypts the record. Blocks.
     pub(crate) fn read(&self, sealer: &Sealer) -> io::Result<CachedAnswer> {
         let mut sealed = vec![0; self.length as usize];

@@ -17,9 +17,9 @@ const CLOCK_SLACK_MS: u64 = 60_000;
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     Plain,
-    /// A stream. `asks_usage` means that its caller requested the usage chunk.
+    /// A stream. `requests_usage` means that its caller requested the usage chunk.
     Stream {
-        asks_usage: bool,
+        requests_usage: bool,
     },
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Read the modules in this order: [`key`] (the exact key and the partition), [`entry`] (a cached answer), [`envelope`]
 //! (its form for other workers), [`cache`] (the interface for the engine), `store` (both tiers, and the writer thread),
-//! [`reasoning`] (the reasoning of models, stored for their next turn), `shelf` (the memory tier), `disk` (the disk
+//! [`reasoning`] (the reasoning of models, stored for their next turn), `memory_tier` (the memory tier), `disk` (the disk
 //! tier). Then [`vectors`] (the embedding of a question), [`guard`] (the details that embeddings blur), [`near`] (the
 //! nearest question), [`near_miss`] (questions that were almost answered) and [`learner`] (the similarity threshold by
 //! partition).
@@ -23,8 +23,8 @@ mod learner;
 mod near;
 mod near_miss;
 // A separate cache with its own `Origin`, `Now` and limits.
+mod memory_tier;
 pub mod reasoning;
-mod shelf;
 mod store;
 mod vectors;
 
@@ -33,7 +33,7 @@ pub use entry::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
 pub use guard::Reading;
 pub use key::{digest, fingerprint, Digest, KeyScope, Question, Turns};
 pub use learner::{Comparison, Learner, LEAST};
+pub use memory_tier::{EntrySummary, MAX_ENTRIES};
 pub use near::{Near, Probe};
-pub use near_miss::Asker;
-pub use shelf::{EntrySummary, MAX_ENTRIES};
+pub use near_miss::CallerLabels;
 pub use vectors::{similarity, VectorFiles, Vectors};

@@ -14,7 +14,7 @@ const MAX_TEXT_BYTES: usize = 2_000;
 
 /// The caller and the model of a question.
 #[derive(Debug, Clone, Copy)]
-pub struct Asker<'a> {
+pub struct CallerLabels<'a> {
     pub key_id: Option<&'a str>,
     pub model: &'a str,
 }
@@ -25,10 +25,8 @@ pub struct NearMiss {
     pub at_ms: u64,
     pub key_id: Option<String>,
     pub model: String,
-    #[serde(rename = "asked")]
     pub question: String,
-    #[serde(rename = "kept")]
-    pub nearest: String,
+    pub cached_question: String,
     /// The key of the cached answer.
     #[serde(serialize_with = "as_hex")]
     pub signature: Digest,
@@ -101,7 +99,7 @@ mod tests {
             key_id: None,
             model: "m".into(),
             question: "a".into(),
-            nearest: "b".into(),
+            cached_question: "b".into(),
             signature: [at as u8; 32],
             similarity: 0.9,
             threshold: 0.8,

@@ -43,14 +43,14 @@ pub struct Now {
 /// Selects entries. Absent fields match everything.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ThoughtFilter {
+pub struct ReasoningFilter {
     pub tool_call_id: Option<String>,
     pub provider: Option<String>,
 }
 
 /// An entry in lists, without the reasoning text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ThoughtSummary {
+pub struct ReasoningSummary {
     pub tool_call_id: String,
     pub key_id: Option<String>,
     pub provider: String,
@@ -108,10 +108,10 @@ impl Entry {
 
 /// The stored reasoning of models before tool calls.
 #[derive(Debug, Default)]
-pub struct Reasoning(Mutex<Shelf>);
+pub struct Reasoning(Mutex<EntryStore>);
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct EntryStore {
     entries: HashMap<Name, Entry>,
     by_age: BTreeMap<u64, Name>,
     next: u64,
@@ -121,7 +121,7 @@ struct Shelf {
     evictions: u64,
 }
 
-impl Shelf {
+impl EntryStore {
     fn remove(&mut self, name: &Name) -> bool {
         let Some(entry) = self.entries.remove(name) else { return false };
         self.by_age.remove(&entry.number);
@@ -130,7 +130,7 @@ impl Shelf {
     }
 
     /// Removes expired entries, and then the oldest, until this many entries of this many bytes fit.
-    fn make_room(&mut self, more: usize, bytes: usize, now_ms: u64) {
+    fn make_space(&mut self, more: usize, bytes: usize, now_ms: u64) {
         while let Some((_, name)) = self.by_age.first_key_value() {
             let is_over = self.entries.get(name).is_none_or(|entry| !entry.is_fresh(now_ms));
             let is_full = self.entries.len() + more > MAX_ENTRIES || self.bytes + bytes > MAX_BYTES;
@@ -153,43 +153,43 @@ impl Reasoning {
             return;
         }
         let text: Arc<str> = text.into();
-        let mut shelf = self.0.lock();
+        let mut store = self.0.lock();
         for id in call_ids.iter().filter(|id| !id.is_empty()) {
             let name = Name { principal: origin.principal.into(), tool_call_id: id.as_str().into() };
-            shelf.remove(&name);
-            shelf.make_room(1, text.len() + OVERHEAD_BYTES, now.monotonic_ms);
-            let number = shelf.next;
-            shelf.next += 1;
+            store.remove(&name);
+            store.make_space(1, text.len() + OVERHEAD_BYTES, now.monotonic_ms);
+            let number = store.next;
+            store.next += 1;
             let (provider, model) = (origin.provider.into(), origin.model.into());
             let is_elsewhere = origin.is_elsewhere;
             let entry = Entry { text: Arc::clone(&text), provider, model, number, at: now, hits: 0, is_elsewhere };
-            shelf.bytes += entry.bytes();
-            shelf.by_age.insert(number, name.clone());
-            shelf.entries.insert(name, entry);
+            store.bytes += entry.bytes();
+            store.by_age.insert(number, name.clone());
+            store.entries.insert(name, entry);
         }
     }
 
     /// The reasoning of this provider before one of these tool calls, for this principal.
     pub fn find(&self, principal: &str, provider: &str, call_ids: &[&str], now: Now) -> Option<Arc<str>> {
-        let mut shelf = self.0.lock();
+        let mut store = self.0.lock();
         for id in call_ids {
             let name = Name { principal: principal.into(), tool_call_id: (*id).into() };
-            let Some(entry) = shelf.entries.get_mut(&name) else { continue };
+            let Some(entry) = store.entries.get_mut(&name) else { continue };
             if &*entry.provider == provider && entry.is_fresh(now.monotonic_ms) {
                 entry.hits += 1;
                 let text = Arc::clone(&entry.text);
-                shelf.hits += 1;
+                store.hits += 1;
                 return Some(text);
             }
         }
-        shelf.misses += 1;
+        store.misses += 1;
         None
     }
 
     /// The entries that this worker received itself, newest first.
-    pub fn list(&self, filter: &ThoughtFilter, now: Now) -> Vec<ThoughtSummary> {
-        let shelf = self.0.lock();
-        let named = shelf.by_age.values().rev().filter_map(|name| Some((name, shelf.entries.get(name)?)));
+    pub fn list(&self, filter: &ReasoningFilter, now: Now) -> Vec<ReasoningSummary> {
+        let store = self.0.lock();
+        let named = store.by_age.values().rev().filter_map(|name| Some((name, store.entries.get(name)?)));
         named
             .filter(|(name, entry)| {
                 !entry.is_elsewhere && entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry)
@@ -199,40 +199,40 @@ impl Reasoning {
     }
 
     /// Deletes the entries that match. Returns how many of them this worker had received itself.
-    pub fn forget(&self, filter: &ThoughtFilter) -> usize {
-        let mut shelf = self.0.lock();
-        let gone: Vec<(Name, bool)> = shelf
+    pub fn forget(&self, filter: &ReasoningFilter) -> usize {
+        let mut store = self.0.lock();
+        let gone: Vec<(Name, bool)> = store
             .entries
             .iter()
             .filter(|(name, entry)| fits(filter, name, entry))
             .map(|(name, entry)| (name.clone(), entry.is_elsewhere))
             .collect();
-        gone.iter().filter(|(name, is_elsewhere)| shelf.remove(name) && !is_elsewhere).count()
+        gone.iter().filter(|(name, is_elsewhere)| store.remove(name) && !is_elsewhere).count()
     }
 
     pub fn stats(&self, now: Now) -> ReasoningStats {
-        let mut shelf = self.0.lock();
-        shelf.make_room(0, 0, now.monotonic_ms);
+        let mut store = self.0.lock();
+        store.make_space(0, 0, now.monotonic_ms);
         ReasoningStats {
-            entries: shelf.entries.values().filter(|entry| !entry.is_elsewhere).count(),
+            entries: store.entries.values().filter(|entry| !entry.is_elsewhere).count(),
             max_entries: MAX_ENTRIES,
-            bytes: shelf.bytes,
+            bytes: store.bytes,
             max_bytes: MAX_BYTES,
             ttl_ms: TTL_MS,
-            hits: shelf.hits,
-            misses: shelf.misses,
-            evictions: shelf.evictions,
+            hits: store.hits,
+            misses: store.misses,
+            evictions: store.evictions,
         }
     }
 }
 
-fn fits(filter: &ThoughtFilter, name: &Name, entry: &Entry) -> bool {
+fn fits(filter: &ReasoningFilter, name: &Name, entry: &Entry) -> bool {
     filter.tool_call_id.as_deref().is_none_or(|id| id == &*name.tool_call_id)
         && filter.provider.as_deref().is_none_or(|provider| provider == &*entry.provider)
 }
 
-fn summary_of((name, entry): (&Name, &Entry)) -> ThoughtSummary {
-    ThoughtSummary {
+fn summary_of((name, entry): (&Name, &Entry)) -> ReasoningSummary {
+    ReasoningSummary {
         tool_call_id: name.tool_call_id.to_string(),
         key_id: name.principal.strip_prefix("key:").map(str::to_owned),
         provider: entry.provider.to_string(),
@@ -281,8 +281,8 @@ mod tests {
         reasoning.keep(Origin { is_elsewhere: true, ..ORIGIN }, &ids(&["a"]), "hm", at(0));
         reasoning.keep(ORIGIN, &ids(&["b"]), "hm", at(0));
         assert!(reasoning.find("key:1", "deepseek", &["a"], at(1)).is_some());
-        assert_eq!((reasoning.list(&ThoughtFilter::default(), at(1)).len(), reasoning.stats(at(1)).entries), (1, 1));
-        assert_eq!(reasoning.forget(&ThoughtFilter::default()), 1);
+        assert_eq!((reasoning.list(&ReasoningFilter::default(), at(1)).len(), reasoning.stats(at(1)).entries), (1, 1));
+        assert_eq!(reasoning.forget(&ReasoningFilter::default()), 1);
         assert!(reasoning.find("key:1", "deepseek", &["a"], at(1)).is_none());
     }
 
@@ -307,7 +307,7 @@ mod tests {
         assert!(reasoning.find("key:1", "deepseek", &["call_1"], now).is_some());
         let late = at(TTL_MS + 10);
         assert!(reasoning.find("key:1", "deepseek", &["call_10"], late).is_none());
-        assert_eq!(reasoning.list(&ThoughtFilter::default(), late).len(), MAX_ENTRIES - 10);
+        assert_eq!(reasoning.list(&ReasoningFilter::default(), late).len(), MAX_ENTRIES - 10);
         assert_eq!(
             reasoning.stats(at(2 * TTL_MS)),
             ReasoningStats {
@@ -347,17 +347,17 @@ mod tests {
         let reasoning = Reasoning::default();
         reasoning.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
         reasoning.keep(Origin { provider: "moonshot", ..ORIGIN }, &ids(&["c"]), "hmm", at(5));
-        let entries = reasoning.list(&ThoughtFilter::default(), at(6));
+        let entries = reasoning.list(&ReasoningFilter::default(), at(6));
         assert_eq!(entries.iter().map(|one| one.tool_call_id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"]);
         assert_eq!((entries[0].key_id.as_deref(), entries[0].bytes, entries[0].created_ms), (Some("1"), 3, 1_000_005));
-        let call = |id: &str| ThoughtFilter { tool_call_id: Some(id.to_owned()), ..ThoughtFilter::default() };
+        let call = |id: &str| ReasoningFilter { tool_call_id: Some(id.to_owned()), ..ReasoningFilter::default() };
         assert_eq!(reasoning.forget(&call("b")), 1);
         assert_eq!(reasoning.forget(&call("b")), 0);
         assert_eq!(
-            reasoning.forget(&ThoughtFilter { provider: Some("moonshot".to_owned()), ..ThoughtFilter::default() }),
+            reasoning.forget(&ReasoningFilter { provider: Some("moonshot".to_owned()), ..ReasoningFilter::default() }),
             1
         );
-        assert_eq!(reasoning.forget(&ThoughtFilter::default()), 1);
+        assert_eq!(reasoning.forget(&ReasoningFilter::default()), 1);
         assert_eq!(reasoning.stats(at(6)).bytes, 0);
     }
 }

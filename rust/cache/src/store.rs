@@ -3,8 +3,8 @@
 use crate::disk::{Disk, Record};
 use crate::entry::CachedAnswer;
 use crate::key::Digest;
+use crate::memory_tier::{probe, MemoryTier};
 use crate::near_miss::NearMisses;
-use crate::shelf::{probe, Shelf};
 use crate::vectors::{VectorFiles, Vectors};
 use fairlead_core::Sealer;
 use parking_lot::Mutex;
@@ -67,7 +67,7 @@ pub enum Job {
 
 #[derive(Debug)]
 pub struct Inner {
-    pub shelf: Mutex<Shelf>,
+    pub memory: Mutex<MemoryTier>,
     pub vectors: OnceLock<Vectors>,
     pub vector_state: Mutex<VectorState>,
     pub vector_files: Option<VectorFiles>,
@@ -99,17 +99,19 @@ impl Inner {
     fn adopt(&self, disk: &mut Disk) {
         let now_ms = (self.now_ms)();
         let adopted = disk.adopt(|record| {
-            let mut shelf = self.shelf.lock();
+            let mut memory = self.memory.lock();
             // The cache was cleared in the meantime, so the files are deleted as soon as they are read.
             if self.epoch.load(Ordering::Acquire) > 0 {
                 return;
             }
             match record {
-                Record::Answer(answer, place) if answer.meta.is_fresh(now_ms) => shelf.put_stored(answer.meta, place),
+                Record::Answer(answer, position) if answer.meta.is_fresh(now_ms) => {
+                    memory.put_stored(answer.meta, position)
+                }
                 Record::Answer(..) => {}
                 Record::Gone(keys) => {
                     for key in keys {
-                        shelf.remove(&key);
+                        memory.remove(&key);
                     }
                 }
             }
@@ -138,25 +140,25 @@ impl Inner {
 
     fn put(&self, disk: &mut Disk, answer: &CachedAnswer) -> io::Result<()> {
         self.queued_bytes.fetch_sub(answer.body.len() + QUEUED_BYTES, Ordering::AcqRel);
-        let is_wanted = self.shelf.lock().has(&answer.meta);
-        let place = if is_wanted { disk.put(answer).map(Some) } else { Ok(None) };
-        let (place, fault) = match place {
-            Ok(place) => (place, None),
+        let is_wanted = self.memory.lock().has(&answer.meta);
+        let position = if is_wanted { disk.put(answer).map(Some) } else { Ok(None) };
+        let (position, fault) = match position {
+            Ok(position) => (position, None),
             Err(error) => (None, Some(error)),
         };
-        self.shelf.lock().stored(&answer.meta, place);
+        self.memory.lock().stored(&answer.meta, position);
         let max_bytes = self.bounds.lock().disk_bytes;
         let gone = disk.hold_to(max_bytes)?;
         if !gone.is_empty() {
-            self.shelf.lock().lose(&gone);
+            self.memory.lock().remove_segments(&gone);
         }
         fault.map_or(Ok(()), Err)
     }
 
     fn bound(&self, disk: &mut Disk, bounds: Bounds) -> io::Result<()> {
-        self.shelf.lock().hold_to(bounds.memory_bytes);
+        self.memory.lock().hold_to(bounds.memory_bytes);
         let gone = disk.hold_to(bounds.disk_bytes)?;
-        self.shelf.lock().lose(&gone);
+        self.memory.lock().remove_segments(&gone);
         self.set_vectors(bounds.wants_vectors);
         Ok(())
     }
@@ -164,7 +166,7 @@ impl Inner {
     fn set_vectors(&self, are_wanted: bool) {
         if !are_wanted {
             *self.vector_state.lock() = VectorState::Off;
-            self.shelf.lock().drop_vectors();
+            self.memory.lock().drop_vectors();
             return;
         }
         let Some(files) = &self.vector_files else {
@@ -186,17 +188,17 @@ impl Inner {
             }
         }
         let Some(vectors) = self.vectors.get() else { return };
-        let questions = self.shelf.lock().questions();
+        let questions = self.memory.lock().questions();
         for (key, text) in questions {
             if let Some(probe) = probe(vectors, &text) {
-                self.shelf.lock().index(&key, probe);
+                self.memory.lock().index(&key, probe);
             }
         }
         *self.vector_state.lock() = VectorState::Ready;
     }
 
     fn tidy(&self, disk: &mut Disk) {
-        self.shelf.lock().sweep((self.now_ms)());
+        self.memory.lock().sweep((self.now_ms)());
         if let Err(error) = disk.drop_unused() {
             tracing::error!(%error, "an unused file of the cache cannot be deleted");
         }

@@ -47,9 +47,9 @@ impl Drop for Folder {
 
 fn open(dir: &Path, worker_id: &str, now_ms: fn() -> u64) -> Cache {
     let sealer = Sealer::new(&[7; 32]).expect("a key");
-    let place =
+    let position =
         Opening { data_dir: dir.to_owned(), worker_id: worker_id.to_owned(), sealer, vector_files: None, now_ms };
-    let cache = Cache::open(place).expect("opens");
+    let cache = Cache::open(position).expect("opens");
     cache.set(ROOM);
     assert!(cache.sync(Duration::from_secs(20)));
     cache

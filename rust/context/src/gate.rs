@@ -53,7 +53,7 @@ fn words_survive(wanted: &[&str], text: &str) -> bool {
     let mut at = 0;
     wanted.iter().all(|span| {
         let found = text.as_bytes().get(at..).and_then(|rest| memmem::find(rest, span.as_bytes()));
-        at += found.map_or(0, |place| place + span.len());
+        at += found.map_or(0, |offset| offset + span.len());
         found.is_some()
     })
 }

@@ -27,7 +27,7 @@ pub(crate) fn data_out(bytes: usize) -> String {
 }
 
 /// The note for an original output that is stored elsewhere.
-pub(crate) fn whole_output_note(id: &str) -> String {
+pub(crate) fn full_output_note(id: &str) -> String {
     format!("{OPENING}the whole output: GET /api/context/rtk/raw-output/{id}]")
 }
 

@@ -237,18 +237,18 @@ impl Lockout {
         if self.is_locked(now_ms) && reset_ms.is_none() {
             return;
         }
-        let rest_ms = match reset_ms {
+        let cooldown_ms = match reset_ms {
             Some(reset_ms) => reset_ms.min(MAX_RETRY_AFTER_MS),
             None => limits.base_ms.saturating_mul(1 << self.failures.min(MAX_STEPS)).min(limits.max_ms),
         };
         self.is_binding = reset_ms.is_some() || (self.is_binding && self.is_locked(now_ms));
         self.failures = (self.failures + 1).min(MAX_STEPS);
         self.failed_at_ms = now_ms;
-        self.until_ms = self.until_ms.max(now_ms.saturating_add(rest_ms));
+        self.until_ms = self.until_ms.max(now_ms.saturating_add(cooldown_ms));
     }
 
     /// Adopts a lockout of another worker, limited to the longest that this worker would set itself.
-    pub fn adopt_rest(&mut self, limits: &LockoutLimits, left_ms: u64, is_binding: bool, now_ms: u64) {
+    pub fn adopt_cooldown(&mut self, limits: &LockoutLimits, left_ms: u64, is_binding: bool, now_ms: u64) {
         let longest_ms = if is_binding { MAX_RETRY_AFTER_MS } else { limits.max_ms };
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms));
         if until_ms > self.until_ms.max(now_ms) {
@@ -317,14 +317,14 @@ mod tests {
     fn each_failed_probe_opens_it_for_longer_up_to_the_cap() {
         let mut breaker = opened(0);
         let mut now_ms = 0;
-        let mut rests = Vec::new();
+        let mut cooldowns = Vec::new();
         for _ in 0..6 {
-            rests.push(breaker.remaining_ms(now_ms));
-            now_ms += rests[rests.len() - 1];
+            cooldowns.push(breaker.remaining_ms(now_ms));
+            now_ms += cooldowns[cooldowns.len() - 1];
             assert!(breaker.try_pass(&LIMITS, now_ms));
             breaker.fail(&LIMITS, now_ms);
         }
-        assert_eq!(rests, [1_000, 1_000, 2_000, 4_000, 4_000, 4_000]);
+        assert_eq!(cooldowns, [1_000, 1_000, 2_000, 4_000, 4_000, 4_000]);
     }
 
     #[test]
@@ -347,13 +347,13 @@ mod tests {
     fn a_lockout_that_another_worker_took_lasts_no_longer_than_ones_own() {
         let limits = LockoutLimits::default();
         let mut lockout = Lockout::default();
-        lockout.adopt_rest(&limits, 60_000, false, 1_000);
+        lockout.adopt_cooldown(&limits, 60_000, false, 1_000);
         assert_eq!((lockout.remaining_ms(1_000), lockout.failures(), lockout.is_binding()), (60_000, 1, false));
-        lockout.adopt_rest(&limits, 1_000, false, 1_000);
+        lockout.adopt_cooldown(&limits, 1_000, false, 1_000);
         assert_eq!(lockout.remaining_ms(1_000), 60_000, "a shorter one ends nothing");
-        lockout.adopt_rest(&limits, u64::MAX, false, 1_000);
+        lockout.adopt_cooldown(&limits, u64::MAX, false, 1_000);
         assert_eq!(lockout.remaining_ms(1_000), limits.max_ms);
-        lockout.adopt_rest(&limits, u64::MAX, true, 1_000);
+        lockout.adopt_cooldown(&limits, u64::MAX, true, 1_000);
         assert_eq!(lockout.remaining_ms(1_000), MAX_RETRY_AFTER_MS);
         assert!(lockout.is_binding());
     }
@@ -362,14 +362,14 @@ mod tests {
     fn a_lockout_grows_and_is_halved_by_success() {
         let mut lockout = Lockout::default();
         let mut now_ms = 0;
-        let mut rests = Vec::new();
+        let mut cooldowns = Vec::new();
         for _ in 0..6 {
             lockout.fail(&LockoutLimits::default(), None, now_ms);
             lockout.fail(&LockoutLimits::default(), None, now_ms);
-            rests.push(lockout.remaining_ms(now_ms) / 1_000);
+            cooldowns.push(lockout.remaining_ms(now_ms) / 1_000);
             now_ms += lockout.remaining_ms(now_ms);
         }
-        assert_eq!(rests, [120, 240, 480, 960, 1_800, 1_800], "two at once count once");
+        assert_eq!(cooldowns, [120, 240, 480, 960, 1_800, 1_800], "two at once count once");
         lockout.fail(&LockoutLimits::default(), Some(7_200_000), now_ms);
         assert_eq!(lockout.remaining_ms(now_ms), 7_200_000, "what the provider says overrides the cap");
         assert!(

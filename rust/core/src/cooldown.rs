@@ -18,7 +18,7 @@ const RETRY_AFTER_MS: u64 = 3_600_000;
 /// The lengths of cooldowns, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Rests {
+pub struct CooldownLimits {
     /// After the first failure. Each consecutive failure doubles it.
     pub base_ms: u64,
     pub max_ms: u64,
@@ -30,7 +30,7 @@ pub struct Rests {
     pub max_retry_after_ms: u64,
 }
 
-impl Default for Rests {
+impl Default for CooldownLimits {
     fn default() -> Self {
         Self {
             base_ms: 3_000,
@@ -86,22 +86,24 @@ impl Cooldown {
 
     /// Records a failure. Failures that arrive during a cooldown belong to the same event and do not raise the level,
     /// so ten concurrent requests that fail together count once.
-    pub fn fail(&mut self, rests: &Rests, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
+    pub fn fail(&mut self, cooldowns: &CooldownLimits, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
         let was_cooling = self.is_cooling(now_ms);
         self.failed_at_ms = now_ms;
         if was_cooling && hint_ms.is_none() && kind != ErrorKind::UpstreamRateLimited {
             return;
         }
-        let (rest_ms, is_binding) = match (kind, hint_ms) {
-            (_, Some(hint_ms)) => (hint_ms.min(rests.max_retry_after_ms).min(MAX_RETRY_AFTER_MS), true),
-            (ErrorKind::UpstreamRateLimited, None) => (rests.limited_ms.max(backoff_ms(rests, self.level)), true),
-            (ErrorKind::UpstreamAuth, None) => (rests.refused_ms, false),
-            _ => (backoff_ms(rests, self.level), false),
+        let (cooldown_ms, is_binding) = match (kind, hint_ms) {
+            (_, Some(hint_ms)) => (hint_ms.min(cooldowns.max_retry_after_ms).min(MAX_RETRY_AFTER_MS), true),
+            (ErrorKind::UpstreamRateLimited, None) => {
+                (cooldowns.limited_ms.max(backoff_ms(cooldowns, self.level)), true)
+            }
+            (ErrorKind::UpstreamAuth, None) => (cooldowns.refused_ms, false),
+            _ => (backoff_ms(cooldowns, self.level), false),
         };
         if !was_cooling {
             self.level = (self.level + 1).min(MAX_LEVEL);
         }
-        let until_ms = now_ms.saturating_add(rest_ms);
+        let until_ms = now_ms.saturating_add(cooldown_ms);
         if until_ms > self.until_ms {
             self.until_ms = until_ms;
             self.is_binding = is_binding || (self.is_binding && was_cooling);
@@ -110,8 +112,9 @@ impl Cooldown {
 
     /// Adopts a cooldown of another worker, which has `left_ms` left. A cooldown of this worker that lasts longer is
     /// kept.
-    pub fn adopt_rest(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
-        let longest_ms = if is_binding { rests.max_retry_after_ms } else { rests.max_ms.max(rests.refused_ms) };
+    pub fn adopt_cooldown(&mut self, cooldowns: &CooldownLimits, left_ms: u64, is_binding: bool, now_ms: u64) {
+        let longest_ms =
+            if is_binding { cooldowns.max_retry_after_ms } else { cooldowns.max_ms.max(cooldowns.refused_ms) };
         let until_ms = now_ms.saturating_add(left_ms.min(longest_ms).min(MAX_RETRY_AFTER_MS));
         if until_ms > self.until_ms.max(now_ms) {
             let was_cooling = self.is_cooling(now_ms);
@@ -123,8 +126,8 @@ impl Cooldown {
     }
 }
 
-fn backoff_ms(rests: &Rests, level: u32) -> u64 {
-    rests.base_ms.saturating_mul(1 << level.min(MAX_LEVEL)).min(rests.max_ms)
+fn backoff_ms(cooldowns: &CooldownLimits, level: u32) -> u64 {
+    cooldowns.base_ms.saturating_mul(1 << level.min(MAX_LEVEL)).min(cooldowns.max_ms)
 }
 
 /// Parses `Retry-After`, whole seconds or an HTTP date, into milliseconds from now. Invalid values and times in the
@@ -171,14 +174,14 @@ mod tests {
     fn failures_in_a_row_double_the_rest_up_to_the_cap() {
         let mut state = Cooldown::default();
         let mut now_ms = 1_000;
-        let mut rests = Vec::new();
+        let mut cooldowns = Vec::new();
         for _ in 0..7 {
-            state.fail(&Rests::default(), ErrorKind::UpstreamReset, None, now_ms);
-            rests.push(state.remaining_ms(now_ms));
+            state.fail(&CooldownLimits::default(), ErrorKind::UpstreamReset, None, now_ms);
+            cooldowns.push(state.remaining_ms(now_ms));
             assert!(!state.is_closed(now_ms));
-            now_ms += rests[rests.len() - 1];
+            now_ms += cooldowns[cooldowns.len() - 1];
         }
-        assert_eq!(rests, [3_000, 6_000, 12_000, 24_000, 48_000, 96_000, 96_000]);
+        assert_eq!(cooldowns, [3_000, 6_000, 12_000, 24_000, 48_000, 96_000, 96_000]);
         state.succeed(now_ms + 1);
         assert!(!state.is_cooling(now_ms));
     }
@@ -187,15 +190,15 @@ mod tests {
     fn failures_that_arrive_together_count_once() {
         let mut state = Cooldown::default();
         for _ in 0..10 {
-            state.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 1_000);
+            state.fail(&CooldownLimits::default(), ErrorKind::UpstreamReset, None, 1_000);
         }
-        assert_eq!(state.remaining_ms(1_000), Rests::default().base_ms);
+        assert_eq!(state.remaining_ms(1_000), CooldownLimits::default().base_ms);
     }
 
     #[test]
     fn an_attempt_from_before_the_failure_ends_no_rest() {
         let mut state = Cooldown::default();
-        state.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(60_000), 5_000);
+        state.fail(&CooldownLimits::default(), ErrorKind::UpstreamRateLimited, Some(60_000), 5_000);
         state.succeed(4_000);
         assert!(state.is_closed(6_000));
         state.succeed(5_001);
@@ -205,10 +208,10 @@ mod tests {
     #[test]
     fn a_hint_binds_and_is_capped() {
         let mut state = Cooldown::default();
-        state.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
+        state.fail(&CooldownLimits::default(), ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
         assert_eq!(state.remaining_ms(0), RETRY_AFTER_MS);
         assert!(state.is_closed(1));
-        let patient = Rests { max_retry_after_ms: u64::MAX, ..Rests::default() };
+        let patient = CooldownLimits { max_retry_after_ms: u64::MAX, ..CooldownLimits::default() };
         state.fail(&patient, ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
         assert_eq!(state.remaining_ms(0), MAX_RETRY_AFTER_MS);
     }

@@ -15,10 +15,10 @@
 //!
 //! Several conditions may hold at once. The lowest one in the diagram is reported until it is over.
 
-use crate::cooldown::{Cooldown, Rests};
+use crate::cooldown::{Cooldown, CooldownLimits};
 use crate::error::ErrorKind;
 use crate::quota::QuotaThresholds;
-use crate::strategy::{QuotaWindow, Standing};
+use crate::strategy::{Availability, QuotaWindow};
 
 /// The reported state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,18 +153,18 @@ impl Health {
     }
 
     /// The connection's standing for routing strategies.
-    pub fn standing(&self, now_ms: u64) -> Standing {
+    pub fn availability(&self, now_ms: u64) -> Availability {
         match self.state(now_ms) {
             HealthState::Deactivated
             | HealthState::Terminal
             | HealthState::PolicyBlocked
-            | HealthState::QuotaExhausted => Standing::Closed,
-            HealthState::Cooling if self.cooldown.is_closed(now_ms) => Standing::Closed,
-            HealthState::Cooling => Standing::Resting,
-            HealthState::Active if !self.is_half_open(now_ms) => Standing::Able,
+            | HealthState::QuotaExhausted => Availability::Closed,
+            HealthState::Cooling if self.cooldown.is_closed(now_ms) => Availability::Closed,
+            HealthState::Cooling => Availability::Cooling,
+            HealthState::Active if !self.is_half_open(now_ms) => Availability::Able,
             // A probe is running; callers that can use another connection do.
-            HealthState::Active if self.is_probed(now_ms) => Standing::Resting,
-            HealthState::Active => Standing::Probing,
+            HealthState::Active if self.is_probed(now_ms) => Availability::Cooling,
+            HealthState::Active => Availability::Probing,
         }
     }
 
@@ -181,7 +181,7 @@ impl Health {
     /// Decides about an attempt that would start now. After a cooldown that the provider asked for, one probe goes first and the
     /// others wait. After the gateway's own cooldown nobody waits: such connections are tried anyway when no other is left.
     pub fn begin(&mut self, now_ms: u64) -> AttemptPermit {
-        if self.standing(now_ms) == Standing::Closed {
+        if self.availability(now_ms) == Availability::Closed {
             return AttemptPermit::Closed(self.remaining_ms(now_ms));
         }
         if !self.is_half_open(now_ms) {
@@ -235,21 +235,21 @@ impl Health {
     }
 
     /// Records a failed attempt. The hint is the provider's own time until recovery.
-    pub fn fail(&mut self, rests: &Rests, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
-        self.cooldown.fail(rests, kind, hint_ms, now_ms);
+    pub fn fail(&mut self, cooldowns: &CooldownLimits, kind: ErrorKind, hint_ms: Option<u64>, now_ms: u64) {
+        self.cooldown.fail(cooldowns, kind, hint_ms, now_ms);
         self.probe_at_ms = None;
         self.is_answered = false;
     }
 
     /// The remaining cooldown in milliseconds, and whether the provider asked for it.
-    pub fn rest(&self, now_ms: u64) -> Option<(u64, bool)> {
+    pub fn remaining_cooldown(&self, now_ms: u64) -> Option<(u64, bool)> {
         let left_ms = self.cooldown.remaining_ms(now_ms);
         (left_ms > 0).then(|| (left_ms, self.cooldown.is_binding()))
     }
 
     /// Adopts a cooldown of another worker, which has `left_ms` left.
-    pub fn adopt_rest(&mut self, rests: &Rests, left_ms: u64, is_binding: bool, now_ms: u64) {
-        self.cooldown.adopt_rest(rests, left_ms, is_binding, now_ms);
+    pub fn adopt_cooldown(&mut self, cooldowns: &CooldownLimits, left_ms: u64, is_binding: bool, now_ms: u64) {
+        self.cooldown.adopt_cooldown(cooldowns, left_ms, is_binding, now_ms);
         self.is_answered = false;
     }
 
@@ -339,25 +339,25 @@ mod tests {
     #[test]
     fn a_failure_rests_and_one_probe_finds_out() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 1_000);
-        assert_eq!((health.state(1_001), health.standing(1_001)), (HealthState::Cooling, Standing::Resting));
+        health.fail(&CooldownLimits::default(), ErrorKind::UpstreamReset, None, 1_000);
+        assert_eq!((health.state(1_001), health.availability(1_001)), (HealthState::Cooling, Availability::Cooling));
         let over_ms = 1_000 + health.remaining_ms(1_000).expect("a time");
-        assert_eq!((health.state(over_ms), health.standing(over_ms)), (HealthState::Active, Standing::Probing));
+        assert_eq!((health.state(over_ms), health.availability(over_ms)), (HealthState::Active, Availability::Probing));
         assert!(health.try_probe(over_ms));
         assert!(!health.try_probe(over_ms), "five hundred callers, one probe");
-        assert_eq!(health.standing(over_ms), Standing::Resting);
+        assert_eq!(health.availability(over_ms), Availability::Cooling);
         health.succeed(over_ms + 1);
-        assert_eq!(health.standing(over_ms + 1), Standing::Able);
+        assert_eq!(health.availability(over_ms + 1), Availability::Able);
         assert!(health.try_probe(over_ms + 1) && health.try_probe(over_ms + 1));
     }
 
     #[test]
     fn a_probe_that_fails_rests_longer_and_one_that_is_lost_is_given_up() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 0);
+        health.fail(&CooldownLimits::default(), ErrorKind::UpstreamReset, None, 0);
         let first_ms = health.remaining_ms(0).expect("a time");
         assert!(health.try_probe(first_ms));
-        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, first_ms);
+        health.fail(&CooldownLimits::default(), ErrorKind::UpstreamReset, None, first_ms);
         assert_eq!(health.remaining_ms(first_ms), Some(2 * first_ms));
         let over_ms = 3 * first_ms;
         assert!(health.try_probe(over_ms));
@@ -369,9 +369,9 @@ mod tests {
     #[test]
     fn retry_after_closes_and_is_capped() {
         let mut health = Health::default();
-        let rests = Rests { max_retry_after_ms: u64::MAX, ..Rests::default() };
-        health.fail(&rests, ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
-        assert_eq!((health.standing(1), health.remaining_ms(0)), (Standing::Closed, Some(MAX_RETRY_AFTER_MS)));
+        let cooldowns = CooldownLimits { max_retry_after_ms: u64::MAX, ..CooldownLimits::default() };
+        health.fail(&cooldowns, ErrorKind::UpstreamRateLimited, Some(u64::MAX), 0);
+        assert_eq!((health.availability(1), health.remaining_ms(0)), (Availability::Closed, Some(MAX_RETRY_AFTER_MS)));
     }
 
     #[test]
@@ -380,14 +380,14 @@ mod tests {
         health.observe_quota(&[reading(0.0, 9_000), reading(0.5, 50_000)], &QuotaThresholds::default(), 0);
         assert_eq!((health.state(8_999), health.state(9_000)), (HealthState::QuotaExhausted, HealthState::Active));
         health.observe_quota(&[reading(0.01, 9_000)], &QuotaThresholds::default(), 0);
-        assert_eq!((health.state(0), health.standing(0)), (HealthState::PolicyBlocked, Standing::Closed));
+        assert_eq!((health.state(0), health.availability(0)), (HealthState::PolicyBlocked, Availability::Closed));
         health.observe_quota(&[reading(0.9, 9_000)], &QuotaThresholds::default(), 1);
         assert_eq!(health.state(1), HealthState::Active);
         health.observe_quota(&[reading(0.0, 0)], &QuotaThresholds::default(), 0);
         assert_eq!(
             health.remaining_ms(0),
             Some(QuotaThresholds::default().recheck_ms),
-            "an untold reset is looked at again"
+            "a reset without a time is checked again"
         );
     }
 
@@ -408,13 +408,13 @@ mod tests {
     #[test]
     fn after_a_rest_that_was_asked_for_one_goes_first_and_the_others_wait() {
         let mut health = Health::default();
-        health.fail(&Rests::default(), ErrorKind::UpstreamRateLimited, Some(1_000), 0);
+        health.fail(&CooldownLimits::default(), ErrorKind::UpstreamRateLimited, Some(1_000), 0);
         assert_eq!(health.begin(999), AttemptPermit::Closed(Some(1)));
         assert_eq!((health.begin(1_000), health.begin(1_000)), (AttemptPermit::Probe, AttemptPermit::Wait));
         health.answered();
         assert_eq!(health.begin(1_001), AttemptPermit::Free, "what is not whole yet has been answered");
-        health.fail(&Rests::default(), ErrorKind::UpstreamReset, None, 1_002);
-        assert_eq!(health.begin(1_003), AttemptPermit::Free, "a rest of our own closes nothing");
+        health.fail(&CooldownLimits::default(), ErrorKind::UpstreamReset, None, 1_002);
+        assert_eq!(health.begin(1_003), AttemptPermit::Free, "a local cooldown closes nothing");
         let over_ms = 1_002 + health.remaining_ms(1_002).expect("a time");
         assert_eq!((health.begin(over_ms), health.begin(over_ms)), (AttemptPermit::Probe, AttemptPermit::Free));
     }
@@ -479,7 +479,7 @@ mod tests {
             let mut now_ms = 0u64;
             for event in events {
                 match event {
-                    Event::Fail(hint_ms) => health.fail(&Rests::default(), ErrorKind::UpstreamReset, hint_ms, now_ms),
+                    Event::Fail(hint_ms) => health.fail(&CooldownLimits::default(), ErrorKind::UpstreamReset, hint_ms, now_ms),
                     Event::Succeed => health.succeed(now_ms + 1),
                     Event::Probe => { let _took = health.try_probe(now_ms); }
                     Event::QuotaThresholds(remaining, reset_ms) => health.observe_quota(&[reading(remaining, reset_ms)], &QuotaThresholds::default(), now_ms),
@@ -489,7 +489,7 @@ mod tests {
                 prop_assert!(left_ms <= MAX_RETRY_AFTER_MS);
                 prop_assert_eq!(left_ms == 0, health.state(now_ms) == HealthState::Active);
                 prop_assert_eq!(health.state(now_ms + left_ms), HealthState::Active);
-                prop_assert!(health.standing(now_ms + left_ms + PROBE_MS).is_able());
+                prop_assert!(health.availability(now_ms + left_ms + PROBE_MS).is_able());
             }
         }
     }

@@ -28,7 +28,7 @@ pub const IDLE_MS: u64 = 1_000;
 /// the node keeps it longer, so that infrequent callers do not cause a store request for each call.
 const SCARCE_PARTS: u64 = 2;
 /// The minimum time between the store's last answer and a top-up that no request waits for.
-const REST_MS: u64 = 50;
+const TOP_UP_AFTER_MS: u64 = 50;
 /// An answer that reports no free capacity is considered current for this long.
 const FRESH_MS: u64 = 200;
 /// A lease is topped up early when no more than this fraction of its last grant is left. A lease for a single request
@@ -114,10 +114,10 @@ impl LeaseTerms {
 
 /// Whether a lease has capacity for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum LeaseCapacity {
     Enough,
     /// The store must be asked. The waiting amount is recorded.
-    Ask,
+    AskStore,
     /// The limit is exhausted.
     Full,
     /// The store is unavailable, and nothing may be admitted without it.
@@ -201,12 +201,19 @@ impl Lease {
     }
 
     /// Whether the amount fits. With `is_exact`, nothing is admitted that the store has not granted.
-    pub fn room(&self, terms: &LeaseTerms, limit: u64, now: NodeUse, amount: u64, is_exact: bool) -> Room {
+    pub fn check_capacity(
+        &self,
+        terms: &LeaseTerms,
+        limit: u64,
+        now: NodeUse,
+        amount: u64,
+        is_exact: bool,
+    ) -> LeaseCapacity {
         let now_ms = terms.now_ms();
         let taken = now.taken();
         let fits = |ceiling: u64| taken < ceiling && taken.saturating_add(amount) <= ceiling;
         if terms.is_lost() {
-            return self.room_alone(terms, limit, is_exact, fits);
+            return self.check_capacity_alone(terms, limit, is_exact, fits);
         }
         let ceiling = self.ceiling_at(now_ms).min(limit);
         if fits(ceiling) {
@@ -215,7 +222,7 @@ impl Lease {
             if (ceiling - taken - amount) <= self.granted / LOW_PARTS {
                 terms.is_low.store(true, Ordering::Relaxed);
             }
-            return Room::Enough;
+            return LeaseCapacity::Enough;
         }
         if let Some(grant) = self.grant {
             let is_spent = grant.others_used.saturating_add(now.used) >= limit;
@@ -226,11 +233,11 @@ impl Lease {
                     self.is_too_little.set(true);
                     terms.is_low.store(true, Ordering::Relaxed);
                 }
-                return Room::Full;
+                return LeaseCapacity::Full;
             }
         }
         self.wanted.set(self.wanted.get().saturating_add(amount.max(1)));
-        Room::Ask
+        LeaseCapacity::AskStore
     }
 
     /// Records the actual use of a request, which may exceed what was reserved for it.
@@ -243,12 +250,22 @@ impl Lease {
     /// Decides while the store is unavailable. A limit in money admits only what was leased, and only while the lease
     /// is certainly valid. For any other limit the node also uses its share of the pool as last reported, or of a whole
     /// new window.
-    fn room_alone(&self, terms: &LeaseTerms, limit: u64, is_exact: bool, fits: impl Fn(u64) -> bool) -> Room {
+    fn check_capacity_alone(
+        &self,
+        terms: &LeaseTerms,
+        limit: u64,
+        is_exact: bool,
+        fits: impl Fn(u64) -> bool,
+    ) -> LeaseCapacity {
         if terms.on_loss == StoreLoss::Refuse {
-            return Room::Lost;
+            return LeaseCapacity::Lost;
         }
         if is_exact {
-            return if fits(self.ceiling_at(terms.now_ms()).min(limit)) { Room::Enough } else { Room::Lost };
+            return if fits(self.ceiling_at(terms.now_ms()).min(limit)) {
+                LeaseCapacity::Enough
+            } else {
+                LeaseCapacity::Lost
+            };
         }
         let nodes = terms.nodes();
         let ceiling = if let Some(grant) = self.grant {
@@ -260,9 +277,9 @@ impl Lease {
             limit.saturating_sub(past) / nodes
         };
         if fits(ceiling.min(limit)) {
-            Room::Enough
+            LeaseCapacity::Enough
         } else {
-            Room::Full
+            LeaseCapacity::Full
         }
     }
 
@@ -297,7 +314,7 @@ impl Lease {
         let idle_ms = if self.is_scarce(limit) { IDLE_MS } else { terms.ttl_ms / 3 };
         let is_unneeded = self.is_too_little.take() || is_leaving;
         let is_idle = unused > 0 && (is_unneeded || now_ms.saturating_sub(self.used_at_ms.get()) >= idle_ms);
-        let is_low = !is_idle && self.granted > 0 && unused <= self.granted / LOW_PARTS && since_ms >= REST_MS;
+        let is_low = !is_idle && self.granted > 0 && unused <= self.granted / LOW_PARTS && since_ms >= TOP_UP_AFTER_MS;
         // Capacity that is already used needs no lease.
         let is_due = (unused > 0 || now.reserved > 0) && since_ms >= terms.ttl_ms / 3;
         // Use that is recorded after the capacity was returned is also reported soon.

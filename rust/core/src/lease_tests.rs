@@ -76,15 +76,15 @@ impl World {
             if node.is_dead {
                 return false;
             }
-            match node.lease.room(&node.terms, self.limit, node.now, amount, self.is_exact) {
-                Room::Enough => {
+            match node.lease.check_capacity(&node.terms, self.limit, node.now, amount, self.is_exact) {
+                LeaseCapacity::Enough => {
                     node.now.reserved += amount;
                     return true;
                 }
-                Room::Ask => {
+                LeaseCapacity::AskStore => {
                     self.sync(at);
                 }
-                Room::Full | Room::Lost => return false,
+                LeaseCapacity::Full | LeaseCapacity::Lost => return false,
             }
         }
         false
@@ -144,7 +144,7 @@ fn a_request_that_is_larger_than_what_is_left_is_refused_and_a_smaller_one_is_no
     world.settle(0, 60, 10);
     world.pass(IDLE_MS);
     world.sync(0);
-    assert!(world.hold(1, 50), "what was held and not used is there again");
+    assert!(world.hold(1, 50), "unused reservations are released");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn what_is_too_little_for_a_request_is_left_to_others() {
     world.settle(0, 60, 60);
     world.nodes[1].terms.take_low();
     assert!(!world.hold(1, 50));
-    assert!(world.nodes[1].terms.take_low(), "the store is asked at once");
+    assert!(world.nodes[1].terms.take_low(), "the lease asks the store at once");
     assert!(world.sync(1));
     assert!(!world.sync(1), "once");
     assert!(world.hold(0, 40));
@@ -214,12 +214,12 @@ fn without_the_store_money_stops_at_its_lease_and_the_rest_at_a_fair_part() {
     let lost = LeaseTerms::new(TTL_MS, StoreLoss::FairShare);
     lost.set_nodes(2);
     let lease = Lease::with_past(Some(past));
-    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, reserved: 299 }, 1, false), Room::Enough);
-    assert_eq!(lease.room(&lost, 1_000, NodeUse { used: 0, reserved: 300 }, 1, false), Room::Full);
+    assert_eq!(lease.check_capacity(&lost, 1_000, NodeUse { used: 0, reserved: 299 }, 1, false), LeaseCapacity::Enough);
+    assert_eq!(lease.check_capacity(&lost, 1_000, NodeUse { used: 0, reserved: 300 }, 1, false), LeaseCapacity::Full);
     let mut world = World::new(1, 1_000, false);
     world.nodes[0].terms = LeaseTerms { on_loss: StoreLoss::Refuse, ..LeaseTerms::new(TTL_MS, StoreLoss::Refuse) };
     let (node, limit) = (&world.nodes[0], world.limit);
-    assert_eq!(node.lease.room(&node.terms, limit, node.now, 1, false), Room::Lost);
+    assert_eq!(node.lease.check_capacity(&node.terms, limit, node.now, 1, false), LeaseCapacity::Lost);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_lease_of_money_ends_before_the_store_takes_it_for_ended() {
     assert!(world.hold(0, 1));
     world.pass(TTL_MS - 1);
     let node = &world.nodes[0];
-    assert_eq!(node.lease.room(&node.terms, 1_000, node.now, 1, true), Room::Ask);
+    assert_eq!(node.lease.check_capacity(&node.terms, 1_000, node.now, 1, true), LeaseCapacity::AskStore);
 }
 
 #[derive(Debug, Clone)]
@@ -271,8 +271,8 @@ proptest! {
                     }
                 }
                 Event::Settle(at, used) => {
-                    if let Some(place) = under_way.iter().position(|(other, _)| *other == at) {
-                        let (_, amount) = under_way.swap_remove(place);
+                    if let Some(index) = under_way.iter().position(|(other, _)| *other == at) {
+                        let (_, amount) = under_way.swap_remove(index);
                         world.settle(at, amount, used.min(amount));
                     }
                 }

@@ -87,7 +87,7 @@ pub use clock::{rfc3339, Moment};
 pub use context::{
     Compression, OwnFilters, Pipeline, PipelineStage, RawOutputs, SystemPrompt, ThinkingBudget, WindowPolicy,
 };
-pub use cooldown::{parse_retry_after, Rests, MAX_RETRY_AFTER_MS};
+pub use cooldown::{parse_retry_after, CooldownLimits, MAX_RETRY_AFTER_MS};
 pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
@@ -99,8 +99,8 @@ pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState
 pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};
 pub use ledger::{
-    Accepted, Amounts, Ask, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, Reservation,
-    Subject,
+    Accepted, Amounts, Charge, Hold, LeaseAnswer, LeaseQuestion, LeaseSummary, Ledger, LimitQuestion, NeededCapacity,
+    Reservation, Subject,
 };
 pub use limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Served, Zone};
 pub use pace::{AccountLimits, Pace, PaceWait, Remaining};

@@ -148,7 +148,7 @@ impl Default for RollingMinute {
 }
 
 impl RollingMinute {
-    fn place(second: u64) -> usize {
+    fn slot_of(second: u64) -> usize {
         (second % SECONDS as u64) as usize
     }
 
@@ -157,8 +157,8 @@ impl RollingMinute {
         let now_s = now_ms / 1_000;
         let steps = now_s.saturating_sub(self.newest_s).min(SECONDS as u64);
         for step in 1..=steps {
-            let place = Self::place(now_s - steps + step);
-            self.sum -= std::mem::take(&mut self.seconds[place]);
+            let slot_of = Self::slot_of(now_s - steps + step);
+            self.sum -= std::mem::take(&mut self.seconds[slot_of]);
         }
         self.newest_s = self.newest_s.max(now_s);
     }
@@ -180,7 +180,7 @@ impl RollingMinute {
         if second + SECONDS as u64 <= self.newest_s || second > self.newest_s {
             return;
         }
-        let slot = &mut self.seconds[Self::place(second)];
+        let slot = &mut self.seconds[Self::slot_of(second)];
         let less = before.min(*slot);
         *slot -= less;
         self.sum -= less;
@@ -188,7 +188,7 @@ impl RollingMinute {
     }
 
     fn put(&mut self, second: u64, amount: u64) {
-        let slot = &mut self.seconds[Self::place(second)];
+        let slot = &mut self.seconds[Self::slot_of(second)];
         let before = *slot;
         *slot = before.saturating_add(amount).min(MOST_PER_SECOND);
         self.sum += *slot - before;
@@ -198,15 +198,15 @@ impl RollingMinute {
     /// else counts.
     fn wait_ms(&mut self, most: u64, amount: u64, now_ms: u64) -> u64 {
         self.advance(now_ms);
-        let room_for_others = most.saturating_sub(amount);
+        let capacity_for_others = most.saturating_sub(amount);
         let mut left = self.sum;
-        if left <= room_for_others {
+        if left <= capacity_for_others {
             return 0;
         }
         for age in (0..SECONDS as u64).rev() {
             let Some(second) = self.newest_s.checked_sub(age) else { continue };
-            left -= self.seconds[Self::place(second)];
-            if left <= room_for_others {
+            left -= self.seconds[Self::slot_of(second)];
+            if left <= capacity_for_others {
                 return (second + SECONDS as u64) * 1_000 - now_ms;
             }
         }

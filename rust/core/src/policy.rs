@@ -26,7 +26,7 @@ pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
 pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
     match &key.access_schedule {
         Some(schedule) if !schedule.is_open(now_ms) => {
-            let message = format!("This API key may be used in its hours only ({}).", schedule.text());
+            let message = format!("This API key is outside its permitted hours ({}).", schedule.text());
             Err(Error::client(ErrorKind::Forbidden, message).about("accessSchedule"))
         }
         _ => Ok(()),

@@ -118,7 +118,11 @@ fn each_lifetime_of_the_cache_has_its_price() {
     let expected = 400 * 3 + 100 * 3 / 10 + 300 * 15 / 4 + 200 * 6;
     assert_eq!(cost_and_tiers(&tiered(), &usage), (expected, Some("cached_input,cache_write,cache_write_hour".into())));
     let hour = Price { cache_write_hour: None, ..tiered() };
-    assert_eq!(hour.cost(&usage).usd_micros(), 400 * 3 + 100 * 3 / 10 + 500 * 15 / 4, "as what is kept for minutes");
+    assert_eq!(
+        hour.cost(&usage).usd_micros(),
+        400 * 3 + 100 * 3 / 10 + 500 * 15 / 4,
+        "at the price of the five-minute cache"
+    );
     let most = Usage { cache_write_hour: 900, ..usage };
     assert_eq!(tiered().cost(&most).usd_micros(), 400 * 3 + 100 * 3 / 10 + 500 * 6, "never more than was written");
 }

@@ -155,14 +155,14 @@ impl Principal {
         let key = snapshot
             .key_of(key_id)
             .ok_or_else(|| Error::client(ErrorKind::Unauthenticated, "The API key that this is done for is gone."))?;
-        standing(key, now_ms)
+        active_key(key, now_ms)
     }
 
     /// The key with this hash, if it may be used now.
     pub fn of_key(snapshot: &Snapshot, hash: &SecretHash, now_ms: u64) -> Result<Self, Error> {
         let unknown =
             || Error::client(ErrorKind::Unauthenticated, "The API key is not known here.").about("Authorization");
-        standing(snapshot.key(hash).ok_or_else(unknown)?, now_ms)
+        active_key(snapshot.key(hash).ok_or_else(unknown)?, now_ms)
     }
 
     /// The access token with this hash, if it has not expired.
@@ -275,7 +275,7 @@ fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal
 }
 
 /// The key as a principal, if it is valid.
-fn standing(key: &Arc<Key>, now_ms: u64) -> Result<Principal, Error> {
+fn active_key(key: &Arc<Key>, now_ms: u64) -> Result<Principal, Error> {
     let refusal = if key.is_banned {
         Some("The API key is banned.")
     } else if !key.is_active {

@@ -108,7 +108,7 @@ pub fn read_quota_headers<'a>(
 ) -> SmallVec<[WindowReading; 4]> {
     let mut parts: SmallVec<[Partial<'a>; 4]> = SmallVec::new();
     for (name, value) in headers {
-        let Some((family, window, field)) = place(name) else { continue };
+        let Some((family, window, field)) = parse_header(name) else { continue };
         let at = match parts.iter().position(|part| part.family == family && part.name == window) {
             Some(at) => at,
             None if parts.len() < MAX_WINDOWS => {
@@ -134,7 +134,7 @@ pub fn read_quota_headers<'a>(
 }
 
 /// The family, window and field of a header name.
-fn place(name: &str) -> Option<(Family, &str, &str)> {
+fn parse_header(name: &str) -> Option<(Family, &str, &str)> {
     if let Some(rest) = name.strip_prefix("x-ratelimit-") {
         let (field, window) = rest.split_once('-').unwrap_or((rest, "requests"));
         return matches!(field, "limit" | "remaining" | "reset").then_some((Family::Rates, window, field));

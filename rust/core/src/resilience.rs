@@ -2,7 +2,7 @@
 //! states that an operator has cleared. Part of the snapshot; absent values have the default.
 
 use crate::breaker::{BreakerLimits, LockoutLimits};
-use crate::cooldown::Rests;
+use crate::cooldown::CooldownLimits;
 use crate::quota::QuotaThresholds;
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Resilience {
-    pub connection_cooldown: Rests,
+    pub connection_cooldown: CooldownLimits,
     /// For remote providers.
     pub provider_breaker: BreakerLimits,
     /// For providers on this machine or a private network.
@@ -30,7 +30,7 @@ pub struct Resilience {
 impl Default for Resilience {
     fn default() -> Self {
         Self {
-            connection_cooldown: Rests::default(),
+            connection_cooldown: CooldownLimits::default(),
             provider_breaker: BreakerLimits::HOSTED,
             own_machine_breaker: BreakerLimits::OWN_MACHINE,
             model_lockout: LockoutLimits::default(),

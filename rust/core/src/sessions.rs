@@ -122,7 +122,7 @@ impl Sessions {
                     return Err(full(max, 0));
                 }
             }
-            Some(_) => return book.ask(key_id, session_id, max, now_ms),
+            Some(_) => return book.queue_question(key_id, session_id, max, now_ms),
         }
         own.insert(session_id.to_owned(), ActiveSession { used_ms: now_ms, reported_ms: None });
         Ok(())
@@ -181,16 +181,16 @@ impl Sessions {
 }
 
 impl Book {
-    fn ask(&mut self, key_id: &str, session_id: &str, max: usize, now_ms: u64) -> Result<(), Error> {
+    fn queue_question(&mut self, key_id: &str, session_id: &str, max: usize, now_ms: u64) -> Result<(), Error> {
         let name = SessionName { key_id: key_id.to_owned(), session_id: session_id.to_owned() };
         if let Some(refusal) = self.refusals.get(&name).filter(|refusal| refusal.at_ms + FRESH_MS > now_ms) {
             return Err(full(max, refusal.wait_ms));
         }
-        let has_room = self.questions.len() < MAX_QUESTIONS;
+        let has_capacity = self.questions.len() < MAX_QUESTIONS;
         match self.questions.entry(name) {
             Entry::Occupied(mut question) => *question.get_mut() = max,
-            Entry::Vacant(place) if has_room => {
-                place.insert(max);
+            Entry::Vacant(slot) if has_capacity => {
+                slot.insert(max);
             }
             Entry::Vacant(_) => {}
         }
@@ -203,7 +203,7 @@ fn is_over(session: &ActiveSession, now_ms: u64) -> bool {
 }
 
 fn full(max: usize, wait_ms: u64) -> Error {
-    let message = format!("This key may have {max} sessions at a time (`maxSessions`), and has them.");
+    let message = format!("This key has reached its limit of {max} concurrent sessions (`maxSessions`).");
     Error::client(ErrorKind::RateLimited, message).about("maxSessions").after_s(wait_ms.div_ceil(1_000).max(1))
 }
 

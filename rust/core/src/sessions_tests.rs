@@ -29,7 +29,7 @@ fn a_key_has_only_so_many_sessions_until_one_is_idle() {
     let sessions = Sessions::default();
     assert!(sessions.enter("k", "a", 2, 0).is_ok());
     assert!(sessions.enter("k", "b", 2, 1_000).is_ok());
-    assert!(sessions.enter("k", "a", 2, 2_000).is_ok(), "one that is there goes on");
+    assert!(sessions.enter("k", "a", 2, 2_000).is_ok(), "an open session continues");
     let refused = sessions.enter("k", "c", 2, 3_000).expect_err("full");
     assert_eq!((refused.kind, refused.retry_after_s), (ErrorKind::RateLimited, Some((IDLE_MS - 2_000) / 1_000)));
     assert!(sessions.enter("other", "c", 2, 3_000).is_ok(), "each key has its own");

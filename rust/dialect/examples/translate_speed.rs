@@ -14,7 +14,7 @@ use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::Place;
+use fairlead_dialect::UrlParams;
 
 const ROUNDS: usize = 30;
 const ROUND: Duration = Duration::from_millis(15);
@@ -121,8 +121,8 @@ fn main() {
             for &provider in Dialect::ALL {
                 let pair = Pair { caller, provider };
                 let us = best_us(|| {
-                    let place = Place { model: "m", ..Place::default() };
-                    let read = translate::read_at(caller, black_box(&body), place).expect("valid");
+                    let url_params = UrlParams { model: "m", ..UrlParams::default() };
+                    let read = translate::read_at(caller, black_box(&body), url_params).expect("valid");
                     black_box(translate::request(pair, &body, &read, "m").expect("can be said"));
                 });
                 println!("{caller:?} to {provider:?}, {} bytes: {us:.0}", body.len());

@@ -10,7 +10,7 @@ pub struct AnswerContext {
     /// The creation time, for dialects that include one.
     pub created_s: u64,
     /// The caller requested the usage chunk of a chat stream.
-    pub asks_usage: bool,
+    pub requests_usage: bool,
     /// A Gemini caller reads the stream as a JSON array.
     pub is_list: bool,
     /// The complete response is also returned beside the stream, so that it can be stored.

@@ -56,7 +56,7 @@ impl AnswerText {
     }
 }
 
-fn say(value: &Value, text: &mut String) {
+fn append_text(value: &Value, text: &mut String) {
     text.push_str(value.as_str().unwrap_or_default());
 }
 
@@ -67,16 +67,19 @@ fn list(value: &Value) -> &[Value] {
 fn read_chunk(event: &Value, text: &mut String, calls_tools: &mut bool) {
     for choice in list(&event["choices"]).iter().filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0) {
         let delta = &choice["delta"];
-        say(&delta["content"], text);
-        list(&delta["content"]).iter().filter(|part| part["type"] == "text").for_each(|part| say(&part["text"], text));
-        say(&choice["text"], text);
+        append_text(&delta["content"], text);
+        list(&delta["content"])
+            .iter()
+            .filter(|part| part["type"] == "text")
+            .for_each(|part| append_text(&part["text"], text));
+        append_text(&choice["text"], text);
         *calls_tools |= !list(&delta["tool_calls"]).is_empty() || delta["function_call"].is_object();
     }
 }
 
 fn read_response_event(event: &Value, text: &mut String, calls_tools: &mut bool) {
     match event["type"].as_str() {
-        Some("response.output_text.delta") => say(&event["delta"], text),
+        Some("response.output_text.delta") => append_text(&event["delta"], text),
         Some("response.output_item.added") => *calls_tools |= is_call_item(&event["item"]),
         _ => {}
     }
@@ -88,10 +91,12 @@ fn read_message_event(event: &Value, text: &mut String, calls_tools: &mut bool) 
             let block = &event["content_block"];
             *calls_tools |= block["type"] == "tool_use";
             if block["type"] == "text" {
-                say(&block["text"], text);
+                append_text(&block["text"], text);
             }
         }
-        Some("content_block_delta") if event["delta"]["type"] == "text_delta" => say(&event["delta"]["text"], text),
+        Some("content_block_delta") if event["delta"]["type"] == "text_delta" => {
+            append_text(&event["delta"]["text"], text)
+        }
         _ => {}
     }
 }
@@ -100,7 +105,7 @@ fn read_content(event: &Value, text: &mut String, calls_tools: &mut bool) {
     for part in list(&event["candidates"][0]["content"]["parts"]) {
         *calls_tools |= part["functionCall"].is_object();
         if part["thought"] != true {
-            say(&part["text"], text);
+            append_text(&part["text"], text);
         }
     }
 }

@@ -10,14 +10,14 @@ use crate::facts_tests::{
 };
 use crate::facts_tests::{CHAT, MESSAGES};
 use crate::fit::Fit;
-use crate::place::Place;
+use crate::url_params::UrlParams;
 use crate::translate::{read_at, Pair};
 
 const RESPONSES: Dialect = Dialect::OpenaiResponses;
 
 fn need(caller: Dialect, name: &str, body: &Value) -> ApiNeed {
     let body = Bytes::from(body.to_string());
-    let read = read_at(caller, &body, Place { model: "m", ..Place::default() }).expect("a request");
+    let read = read_at(caller, &body, UrlParams { model: "m", ..UrlParams::default() }).expect("a request");
     ApiNeed::of(caller, &body, &read, &known(name))
 }
 

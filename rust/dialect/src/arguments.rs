@@ -62,19 +62,19 @@ impl CallBuffer {
 
     /// Takes the call if it is complete. Otherwise the caller waits for the stop reason, which says whether the call
     /// was truncated.
-    pub(crate) fn take_whole(&mut self) -> Option<Call<'static>> {
+    pub(crate) fn take_complete(&mut self) -> Option<Call<'static>> {
         let (_, _, arguments) = self.open.as_mut()?;
         if arguments.trim().is_empty() || is_null(arguments) {
             "{}".clone_into(arguments);
         }
-        let is_whole = is_object(arguments);
-        let (id, name, arguments) = self.open.take_if(|_| is_whole)?;
+        let is_complete = is_object(arguments);
+        let (id, name, arguments) = self.open.take_if(|_| is_complete)?;
         Some(Call { id, name, arguments: Cow::Owned(arguments) })
     }
 
     /// Takes a call that must be complete because more events follow.
     pub(crate) fn take(&mut self) -> Result<Option<Call<'static>>, Malformed> {
-        let call = self.take_whole();
+        let call = self.take_complete();
         if self.open.is_some() {
             return Err(Malformed);
         }
@@ -83,7 +83,7 @@ impl CallBuffer {
 
     /// Takes the last call of an answer. Returns `None` if the output limit truncated it.
     pub(crate) fn take_last(&mut self, stop: Stop) -> Result<Option<Call<'static>>, Malformed> {
-        let call = self.take_whole();
+        let call = self.take_complete();
         if stop == Stop::Length {
             self.open = None;
         }

@@ -44,7 +44,7 @@ fn answer(form: Dialect) -> Value {
 }
 
 fn follow(pair: Pair, stream: &Bytes) -> (String, Outcome, u64) {
-    let context = AnswerContext { id: "x".to_owned(), asks_usage: true, ..AnswerContext::default() };
+    let context = AnswerContext { id: "x".to_owned(), requests_usage: true, ..AnswerContext::default() };
     let mut follow = Follow::new(pair, context);
     let mut out = Vec::new();
     follow.push(stream).pieces.iter().for_each(|piece| out.extend_from_slice(piece));

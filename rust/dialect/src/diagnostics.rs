@@ -42,8 +42,8 @@ fn last_event(events: &[u8]) -> Option<usize> {
 fn last_element(list: &[u8]) -> Option<usize> {
     let closed = list.trim_ascii_end().strip_suffix(b"]")?.trim_ascii_end();
     let braces = closed.iter().enumerate().rev().filter(|(_, byte)| **byte == b'{').take(MAX_BRACES);
-    let is_whole = |at: usize| closed.get(at..).is_some_and(|rest| json::validate(rest, json::MAX_DEPTH).is_ok());
-    braces.map(|(at, _)| at).find(|&at| is_whole(at))
+    let is_complete = |at: usize| closed.get(at..).is_some_and(|rest| json::validate(rest, json::MAX_DEPTH).is_ok());
+    braces.map(|(at, _)| at).find(|&at| is_complete(at))
 }
 
 /// Returns whether the object from `brace` to the end of its line or list is an error without diagnostics.

@@ -139,7 +139,7 @@ fn read_openai(body: &[u8]) -> Result<EmbeddingRequest<'_>, Error> {
                     request.inputs.push(vec![text]);
                 }
             }
-            "dimensions" => request.dimensions = Some(whole(value, "dimensions")?),
+            "dimensions" => request.dimensions = Some(whole_number(value, "dimensions")?),
             "encoding_format" if raw == r#""float""# => {}
             "encoding_format" if raw == r#""base64""# => request.wants_base64 = true,
             "encoding_format" => return Err(wrong("encoding_format", "must be `float` or `base64`")),
@@ -153,7 +153,7 @@ fn read_openai(body: &[u8]) -> Result<EmbeddingRequest<'_>, Error> {
     Ok(request)
 }
 
-fn whole<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
+fn whole_number<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
     let raw = value.get();
     if raw.parse::<u64>().is_ok_and(|count| count > 0) {
         Ok(raw)
@@ -203,26 +203,26 @@ fn one_of_google<'a>(members: &Members<'a>, path: &str, request: &mut EmbeddingR
     let mut texts = Vec::new();
     let mut dimensions = None;
     for (name, value) in &members.0 {
-        let place = format!("{path}{name}");
+        let param = format!("{path}{name}");
         match &**name {
             // The intended use is a hint that OpenAI's dialect cannot express.
             "model" | "taskType" | "task_type" | "title" => {}
             _ if value.get() == "null" => {}
             "content" => {
-                let content: ContentIn<'a> = typed(value, &place)?;
+                let content: ContentIn<'a> = typed(value, &param)?;
                 for (at, part) in content.parts.into_iter().enumerate() {
                     for (name, value) in part.0 {
-                        let place = format!("{place}.parts[{at}].{name}");
+                        let param = format!("{param}.parts[{at}].{name}");
                         if name != "text" {
-                            return Err(unsupported(&place));
+                            return Err(unsupported(&param));
                         }
-                        texts.push(typed(value, &place)?);
+                        texts.push(typed(value, &param)?);
                     }
                 }
             }
-            "outputDimensionality" | "output_dimensionality" => dimensions = Some(whole(value, &place)?),
+            "outputDimensionality" | "output_dimensionality" => dimensions = Some(whole_number(value, &param)?),
             _ if is_neutral(value.get()) => {}
-            _ => return Err(unsupported(&place)),
+            _ => return Err(unsupported(&param)),
         }
     }
     if texts.is_empty() {

@@ -93,7 +93,7 @@ fn an_answer_is_told_in_the_callers_words() {
         answered(EmbeddingCall::OpenAi, EmbeddingCall::One, &one, &json!({"input": "a", "encoding_format": "base64"}));
     let packed = STANDARD.decode(body["data"][0]["embedding"].as_str().expect("text")).expect("base64");
     assert_eq!(packed, [0.5_f32.to_le_bytes(), (-1.0_f32).to_le_bytes()].concat());
-    assert!(tokens > 0, "what is not told is estimated");
+    assert!(tokens > 0, "missing usage is estimated");
 
     let openai = json!({
         "data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}],

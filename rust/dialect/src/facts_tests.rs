@@ -10,8 +10,8 @@ use serde_json::{json, Value};
 
 use crate::api::ApiNeed;
 use crate::fit::{Destination, Fit};
-use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair, SentRequest};
+use crate::url_params::UrlParams;
 
 /// Returns the catalogue's facts of a model, named `provider/model`.
 pub(super) fn known(name: &str) -> Arc<ModelFacts> {
@@ -33,7 +33,7 @@ fn dialect_of(name: &str) -> Dialect {
 
 pub(super) fn written(pair: Pair, body: &Value, facts: &ModelFacts, fit: &Fit) -> Result<SentRequest, Error> {
     let body = Bytes::from(body.to_string());
-    let read = read_at(pair.caller, &body, Place { model: "m", ..Place::default() }).expect("a request");
+    let read = read_at(pair.caller, &body, UrlParams { model: "m", ..UrlParams::default() }).expect("a request");
     // The engine chooses the API in the same way.
     let is_responses = facts.api.is_some() && ApiNeed::of(pair.caller, &body, &read, facts) == ApiNeed::Responses;
     let provider = if is_responses { Dialect::OpenaiResponses } else { pair.provider };

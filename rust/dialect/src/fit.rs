@@ -219,8 +219,8 @@ fn lower_gemini(body: &[u8], cap: u64, edits: &mut Edits) {
             let names = ["maxOutputTokens", "max_output_tokens"];
             lower(body.get(config.span()).unwrap_or_default(), &names, cap, &mut inner);
             edits.extend(inner.into_iter().map(|(span, text)| {
-                let place = config.start + span.start..config.start + span.end;
-                (place, text)
+                let range = config.start + span.start..config.start + span.end;
+                (range, text)
             }));
         }
         Some(_) => {}
@@ -247,8 +247,8 @@ fn switch_off(body: &[u8], edits: &mut Edits) {
     } else if let Ok(switches) = json::scan_object(inner, &SWITCHES, MAX_DEPTH) {
         if SWITCHES.iter().all(|name| switches.get(name).is_none()) {
             let text = if switches.is_empty() { SWITCHED_OFF.to_owned() } else { format!(",{SWITCHED_OFF}") };
-            let place = words.start + switches.close();
-            edits.push((place..place, Bytes::from(text)));
+            let range = words.start + switches.close();
+            edits.push((range..range, Bytes::from(text)));
         }
     }
     edits.push((with_comma(body, member), Bytes::new()));

@@ -1,14 +1,14 @@
 use super::*;
 use crate::fit::Destination;
-use crate::place::Place;
 use crate::translate::{read_at, request_for, Pair};
+use crate::url_params::UrlParams;
 use fairlead_core::ModelFacts;
 use serde_json::{json, Value as Json};
 
 fn sent(caller: Dialect, provider: Dialect, body: &Json, fit: &Fit) -> Json {
     let body = Bytes::from(body.to_string());
-    let place = Place { model: "x", ..Place::default() };
-    let read = read_at(caller, &body, place).expect("a request");
+    let url_params = UrlParams { model: "x", ..UrlParams::default() };
+    let read = read_at(caller, &body, url_params).expect("a request");
     let sent = request_for(Pair { caller, provider }, &body, &read, to(fit)).expect("can be said");
     serde_json::from_slice(&sent.pieces.concat()).expect("JSON")
 }
@@ -71,7 +71,7 @@ fn a_cap_holds_between_any_two_dialects() {
 fn without_a_cap_a_body_passes_byte_for_byte() {
     for &form in Dialect::ALL {
         let body = Bytes::from(format!(" {} ", limited(form, 7)));
-        let read = read_at(form, &body, Place { model: "x", ..Place::default() }).expect("a request");
+        let read = read_at(form, &body, UrlParams { model: "x", ..UrlParams::default() }).expect("a request");
         let pieces = request_for(Pair { caller: form, provider: form }, &body, &read, to(&Fit::default()));
         assert_eq!(pieces.expect("said").pieces.concat(), body, "{form:?}");
     }
@@ -144,7 +144,7 @@ fn a_member_leaves_with_its_comma_wherever_it_stands() {
         format!(r#"{{"model":"x","reasoning_effort":"none",{talk},{words}}}"#),
     ] {
         let body = Bytes::from(body);
-        let read = read_at(Dialect::Openai, &body, Place::default()).expect("a request");
+        let read = read_at(Dialect::Openai, &body, UrlParams::default()).expect("a request");
         let pair = Pair { caller: Dialect::Openai, provider: Dialect::Openai };
         let adapted = request_for(pair, &body, &read, to(&fit)).expect("said").pieces.concat();
         let adapted: Json = serde_json::from_slice(&adapted).expect("still JSON");

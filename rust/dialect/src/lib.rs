@@ -18,7 +18,7 @@
 //! For a caller and a provider of different dialects:
 //!
 //! - [`translate`]: requests and complete answers; [`stream`]: streamed answers, in one `step` per event
-//! - `model` and `text`: the common form of a request; `place`: request data from the URL
+//! - `model` and `text`: the common form of a request; `url_params`: request data from the URL
 //! - `system_turns` and `prompt_cache`: system messages in their position; cache keys and cache marks by
 //!   `cache_hints`, which `prompt_cache_edits` adds to forwarded bodies
 //! - `accepted`, `accepted_media`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that
@@ -97,10 +97,10 @@ pub mod ollama;
 // The engine uses these modules directly for chat without translation: `openai::request::read`, `openai::stream`.
 pub mod openai;
 mod passing;
-mod place;
 mod portable_id;
 mod prompt_cache;
 mod prompt_cache_edits;
+mod url_params;
 // Called by module path: `protocol::request_for`, `protocol::answer`.
 pub mod protocol;
 mod provider_members;
@@ -139,13 +139,13 @@ pub use cache_hints::CacheHints;
 pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};
-pub use place::Place;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use stream_of_whole::stream_of_whole;
 pub use substance::answer_text;
 pub use tool_names::ToolNames;
 pub use translate::SentRequest;
+pub use url_params::UrlParams;
 pub use whole_of_stream::whole_of_stream;
 
 /// Consecutive byte slices that together form one message or a part of one.

@@ -258,7 +258,7 @@ fn other_files_of_an_answer_are_links_where_the_dialect_has_no_place_for_them() 
         let events = Value::from(streamed(Gemini, caller, std::slice::from_ref(&body))).to_string();
         assert!(events.contains(link), "{caller:?}: {events}");
     }
-    let form = ollama::AnswerForm { call: ollama::OllamaCall::Chat, model: "m".to_owned(), tells_thinking: true };
+    let form = ollama::AnswerForm { call: ollama::OllamaCall::Chat, model: "m".to_owned(), shows_thinking: true };
     let mut chat = with_image(Openai);
     chat["choices"][0]["message"]["images"][0]["image_url"]["url"] = "https://example.org/a.png".into();
     let answer = ollama::answer(&form, chat.to_string().as_bytes(), ollama::AnswerTime::default()).expect("an answer");
@@ -307,7 +307,7 @@ fn an_answer_with_an_image_is_not_cached() {
 
 #[test]
 fn ollama_callers_get_images_in_their_own_member() {
-    let form = ollama::AnswerForm { call: ollama::OllamaCall::Chat, model: "m".to_owned(), tells_thinking: true };
+    let form = ollama::AnswerForm { call: ollama::OllamaCall::Chat, model: "m".to_owned(), shows_thinking: true };
     let body = Bytes::from(with_image(Openai).to_string());
     let answer = ollama::answer(&form, &body, ollama::AnswerTime::default()).expect("an answer");
     let answer: Value = serde_json::from_slice(&answer).expect("JSON");

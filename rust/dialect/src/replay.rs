@@ -54,8 +54,8 @@ pub fn fit_stream(form: Dialect, stream: &Bytes) -> Option<Bytes> {
         seen.take(form, &data);
         Verdict::Pass
     });
-    let is_whole = framer.close().bytes.is_empty();
-    (is_whole && seen.has_text && seen.has_stopped && seen.is_ended && !seen.is_unfit).then(|| match &*pieces {
+    let is_complete = framer.close().bytes.is_empty();
+    (is_complete && seen.has_text && seen.has_stopped && seen.is_ended && !seen.is_unfit).then(|| match &*pieces {
         [piece] => piece.clone(),
         pieces => Bytes::from(pieces.concat()),
     })
@@ -155,32 +155,32 @@ fn is_natural_end(reason: &Value) -> bool {
 }
 
 /// Converts a cacheable answer to a stream. Returns `None` if the stream would lose content.
-pub fn as_stream(form: Dialect, body: &[u8], asks_usage: bool, created_s: u64) -> Option<Bytes> {
+pub fn as_stream(form: Dialect, body: &[u8], requests_usage: bool, created_s: u64) -> Option<Bytes> {
     let mut out = Vec::with_capacity(body.len() * 2);
     if form == Dialect::Openai {
         let raw: Value = serde_json::from_slice(body).ok()?;
         if !raw["choices"][0]["logprobs"].is_null() {
             return None;
         }
-        let answer = openai::whole::read(body).ok()?;
+        let answer = openai::complete::read(body).ok()?;
         let created_s = raw["created"].as_u64().unwrap_or(created_s);
-        let mut encoder = openai::stream_out::Encoder::new(created_s, asks_usage, ToolNames::default());
-        say(&answer, |event| encoder.write(event, &mut out))?;
+        let mut encoder = openai::stream_out::Encoder::new(created_s, requests_usage, ToolNames::default());
+        write_events(&answer, |event| encoder.write(event, &mut out))?;
         encoder.finish(answer.stop, Some(answer.usage), &mut out);
     } else if form == Dialect::OpenaiResponses {
         return responses::replay::as_stream(body);
     } else if form == Dialect::Gemini {
         return gemini::replay::as_stream(body);
     } else {
-        let answer = anthropic::whole::read(body).ok()?;
+        let answer = anthropic::complete::read(body).ok()?;
         let mut encoder = anthropic::stream_out::Encoder::default();
-        say(&answer, |event| encoder.write(event, &mut out))?;
+        write_events(&answer, |event| encoder.write(event, &mut out))?;
         encoder.finish(answer.stop, Some(answer.usage), &mut out);
     }
     Some(Bytes::from(out))
 }
 
-fn say(answer: &Answer<'_>, mut write: impl FnMut(Event<'_>)) -> Option<()> {
+fn write_events(answer: &Answer<'_>, mut write: impl FnMut(Event<'_>)) -> Option<()> {
     write(Event::Start { id: Some(answer.id.clone()), model: Some(answer.model.clone()) });
     for part in &answer.parts {
         match &part.content {
@@ -200,7 +200,7 @@ fn say(answer: &Answer<'_>, mut write: impl FnMut(Event<'_>)) -> Option<()> {
 }
 
 /// Converts a cacheable stream to a complete answer. Returns `None` if the answer would lose content.
-pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> {
+pub fn as_complete(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> {
     let mut answer = AnswerSoFar::default();
     let mut chat = openai::stream_in::Reader::default();
     let mut messages = anthropic::stream_in::Reader::default();
@@ -221,7 +221,7 @@ pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> 
                 Dialect::Gemini => generated.read(&data, &mut emit),
                 _ => messages.read(&data, &mut emit),
             };
-            is_unfit |= read.is_err() || tells_odds(&data);
+            is_unfit |= read.is_err() || has_unusual_members(&data);
         }
         Verdict::Drop
     });
@@ -245,15 +245,15 @@ pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> 
         logprobs: None,
     };
     let written = match form {
-        Dialect::Openai => openai::whole::write(&answer, &AnswerContext { created_s, ..AnswerContext::default() }),
-        Dialect::Gemini => gemini::whole::write(&answer).ok()?,
-        _ => anthropic::whole::write(&answer).ok()?,
+        Dialect::Openai => openai::complete::write(&answer, &AnswerContext { created_s, ..AnswerContext::default() }),
+        Dialect::Gemini => gemini::complete::write(&answer).ok()?,
+        _ => anthropic::complete::write(&answer).ok()?,
     };
     Some(Bytes::from(written))
 }
 
 /// Returns whether a chunk has log probabilities, which the assembled answer cannot hold.
-fn tells_odds(data: &[u8]) -> bool {
+fn has_unusual_members(data: &[u8]) -> bool {
     let event = serde_json::from_slice::<Value>(data).unwrap_or_default();
     !event["choices"][0]["logprobs"].is_null()
 }
@@ -305,9 +305,9 @@ impl AnswerSoFar {
 }
 
 fn append(text: &mut Text<'static>, more: &Text<'_>) {
-    let mut whole = std::mem::replace(text, Text::from("")).decode().into_owned();
-    whole.push_str(&more.decode());
-    *text = Text::Plain(Cow::Owned(whole));
+    let mut complete = std::mem::replace(text, Text::from("")).decode().into_owned();
+    complete.push_str(&more.decode());
+    *text = Text::Plain(Cow::Owned(complete));
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ fn a_whole_answer_becomes_a_fit_stream_and_that_the_answer_again() {
     {
         let stream = as_stream(form, &body, true, 9).expect("can be streamed");
         assert_eq!(fit_stream(form, &stream).as_ref(), Some(&stream));
-        let again = as_whole(form, &stream, 5).expect("can be joined");
+        let again = as_complete(form, &stream, 5).expect("can be joined");
         let (before, after): (Value, Value) =
             (serde_json::from_slice(&body).expect("JSON"), serde_json::from_slice(&again).expect("JSON"));
         for path in
@@ -144,7 +144,7 @@ fn a_response_becomes_its_stream_and_that_the_response_again() {
     let body = response(&said_in_response(), "completed");
     let stream = as_stream(Dialect::OpenaiResponses, &body, false, 9).expect("can be streamed");
     assert_eq!(fit_stream(Dialect::OpenaiResponses, &stream).as_ref(), Some(&stream));
-    let again = as_whole(Dialect::OpenaiResponses, &stream, 5).expect("can be joined");
+    let again = as_complete(Dialect::OpenaiResponses, &stream, 5).expect("can be joined");
     let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).expect("JSON");
     assert_eq!(read(&again), read(&body));
     let text = String::from_utf8(stream.to_vec()).expect("text");
@@ -215,7 +215,7 @@ fn generated_content_becomes_a_stream_a_list_and_whole_again() {
     assert_eq!(elements, [serde_json::from_slice::<Value>(&body).expect("JSON")]);
     assert_eq!(events_of(&list), Some(stream.clone()));
     assert_eq!(events_of(b"{}"), None);
-    let again = as_whole(Dialect::Gemini, &stream, 5).expect("can be joined");
+    let again = as_complete(Dialect::Gemini, &stream, 5).expect("can be joined");
     let (before, after): (Value, Value) =
         (serde_json::from_slice(&body).expect("JSON"), serde_json::from_slice(&again).expect("JSON"));
     for path in ["/candidates/0/content/parts/0/text", "/candidates/0/finishReason", "/responseId", "/modelVersion"] {
@@ -231,7 +231,7 @@ fn generated_content_becomes_a_stream_a_list_and_whole_again() {
     assert_eq!(fit_stream(Dialect::Gemini, &unended), None);
     let whole = Bytes::from([two[0], b"\n\n", two[1], b"\n\n"].concat());
     assert_eq!(fit_stream(Dialect::Gemini, &whole).as_ref(), Some(&whole));
-    let again = as_whole(Dialect::Gemini, &whole, 5).expect("can be joined");
+    let again = as_complete(Dialect::Gemini, &whole, 5).expect("can be joined");
     let again: Value = serde_json::from_slice(&again).expect("JSON");
     assert_eq!(again.pointer("/candidates/0/content/parts/0/text"), Some(&json!("Hi")));
 }

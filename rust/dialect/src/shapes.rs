@@ -44,14 +44,14 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
     if request_id.is_empty() {
         body.as_object_mut().map(|members| members.remove("request_id"));
     }
-    let has_place = matches!(surface, Surface::OpenAi | Surface::Anthropic | Surface::Gemini);
+    let has_url_params = matches!(surface, Surface::OpenAi | Surface::Anthropic | Surface::Gemini);
     if surface == Surface::Anthropic && text.param == Some(THREAD) && text.status == 400 {
         body["error"]["details"] = json!({ "error_code": "thread_unsupported_request", "unsupported": [THREAD] });
     }
     if let Some(code) = text.detail.filter(|_| surface == Surface::Anthropic) {
         body["error"]["details"] = json!({ "error_code": code });
     }
-    if let Some(diagnostics) = text.diagnostics.filter(|_| has_place) {
+    if let Some(diagnostics) = text.diagnostics.filter(|_| has_url_params) {
         body["diagnostics"] = serde_json::from_str(diagnostics).unwrap_or_default();
     }
     Bytes::from(body.to_string())

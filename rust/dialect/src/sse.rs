@@ -62,7 +62,7 @@ pub enum Flow {
 pub struct Rest {
     pub bytes: Bytes,
     /// The bytes are a complete event. Only a line feed could have followed.
-    pub whole: bool,
+    pub is_complete: bool,
     /// The beginning of this event has been passed on.
     pub mid_event: bool,
 }
@@ -128,9 +128,9 @@ impl Framer {
 
     /// Ends the stream and returns the buffered bytes.
     pub fn close(self) -> Rest {
-        let whole = self.after_cr == Some(Line::Blank);
+        let is_complete = self.after_cr == Some(Line::Blank);
         let skip = if self.at_start && self.buffer.starts_with(BOM) { BOM.len() } else { 0 };
-        Rest { bytes: self.buffer.freeze().slice(skip..), whole, mid_event: self.gone_bytes > 0 }
+        Rest { bytes: self.buffer.freeze().slice(skip..), is_complete, mid_event: self.gone_bytes > 0 }
     }
 
     /// Returns whether only complete events have been passed on, so that another event can be inserted.

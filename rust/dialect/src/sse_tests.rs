@@ -101,7 +101,7 @@ fn a_last_cr_waits_for_its_line_feed() {
     let (events, _, rest) = frame(b"data: 1\r\r", &[], Limits::default(), |_| Verdict::Pass);
 
     assert!(events.is_empty());
-    assert!(rest.whole);
+    assert!(rest.is_complete);
     assert_eq!(b"data: 1\r\r", &*rest.bytes);
 }
 
@@ -162,11 +162,11 @@ proptest! {
     #[test]
     fn cuts_change_nothing((stream, cuts) in stream_and_cuts()) {
         let every: Vec<usize> = (0..stream.len()).collect();
-        let whole = frame(&stream, &[], Limits::default(), |_| Verdict::Pass);
+        let is_complete = frame(&stream, &[], Limits::default(), |_| Verdict::Pass);
         for cuts in [&cuts, &every] {
-            prop_assert_eq!(&whole, &frame(&stream, cuts, Limits::default(), |_| Verdict::Pass));
+            prop_assert_eq!(&is_complete, &frame(&stream, cuts, Limits::default(), |_| Verdict::Pass));
         }
-        let (events, mut passed, rest) = whole;
+        let (events, mut passed, rest) = is_complete;
         prop_assert!(events.iter().all(|event| event.ends_with(b"\n") || event.ends_with(b"\r")));
         let bom = usize::from(passed.is_empty() && stream.starts_with(BOM)) * BOM.len();
         passed.extend_from_slice(&stream[..bom]);

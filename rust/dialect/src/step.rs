@@ -23,13 +23,13 @@ pub(crate) fn read_event(
     emit: &mut dyn FnMut(Event<'_>),
     mut read_strictly: impl FnMut(&[u8], &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed>,
 ) -> Result<Step, Malformed> {
-    let mut has_told = false;
+    let mut has_reported = false;
     lenient::read(data, |data| {
-        if has_told {
+        if has_reported {
             return Err(Malformed);
         }
         read_strictly(data, &mut |event| {
-            has_told = true;
+            has_reported = true;
             emit(event);
         })
     })

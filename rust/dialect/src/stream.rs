@@ -97,7 +97,7 @@ enum Encoder {
 impl Follow {
     pub fn new(pair: Pair, context: AnswerContext) -> Self {
         if (pair.caller, pair.provider) == (Dialect::Openai, Dialect::Openai) {
-            return Self::Scan(Box::new(StreamScan::new(context.asks_usage)));
+            return Self::Scan(Box::new(StreamScan::new(context.requests_usage)));
         }
         let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
         let reader = match pair.provider {
@@ -114,7 +114,7 @@ impl Follow {
             }
             caller if caller == pair.provider => PassMode::Pass,
             Dialect::Openai => {
-                let encoder = openai::stream_out::Encoder::new(created_s, context.asks_usage, context.tool_names);
+                let encoder = openai::stream_out::Encoder::new(created_s, context.requests_usage, context.tool_names);
                 PassMode::Say(Encoder::Chat(encoder))
             }
             Dialect::OpenaiResponses => {
@@ -176,7 +176,7 @@ impl Translation {
             return StreamPiece {
                 pieces: Pieces::new(),
                 first_token: false,
-                has_said: self.state.watch.has_said(),
+                has_output: self.state.watch.has_output(),
                 done: true,
             };
         }
@@ -193,7 +193,7 @@ impl Translation {
         StreamPiece {
             pieces,
             first_token: self.state.answered && !answered,
-            has_said: self.state.watch.has_said(),
+            has_output: self.state.watch.has_output(),
             done: self.state.end.is_some(),
         }
     }
@@ -284,7 +284,7 @@ impl State {
                             detail: reported.detail.as_deref(),
                             diagnostics: None,
                         };
-                        self.say_failed(&text, out);
+                        self.write_failure(&text, out);
                     }
                 }
                 self.end = Some(Ended::InBand(reported));
@@ -301,7 +301,7 @@ impl State {
 
     /// Returns whether a terminal event may end the answer without a finish reason.
     fn is_done_unsaid(&self) -> bool {
-        matches!(self.reader, Reader::Chat(_)) && self.watch.has_said()
+        matches!(self.reader, Reader::Chat(_)) && self.watch.has_output()
     }
 
     /// Returns the complete response if it is to be stored.
@@ -340,12 +340,12 @@ impl State {
     }
 
     fn fail(&mut self, error: Error, out: &mut Vec<u8>) {
-        self.say_failed(&ErrorText::from(&error), out);
+        self.write_failure(&ErrorText::from(&error), out);
         self.end = Some(Ended::Fault(error));
     }
 
     /// Writes the end of a failed stream in the caller's dialect.
-    fn say_failed(&mut self, text: &ErrorText<'_>, out: &mut Vec<u8>) {
+    fn write_failure(&mut self, text: &ErrorText<'_>, out: &mut Vec<u8>) {
         match (&mut self.way, &self.reader) {
             (PassMode::List(framing), _) => framing.fail(text, out),
             (PassMode::Say(Encoder::Responses(encoder)), _) => encoder.fail(text, out),
@@ -363,7 +363,7 @@ impl State {
 
     /// `rest` holds the bytes buffered when the response body ended: an event whose blank line may be missing.
     fn end_cleanly(&mut self, rest: &[u8], out: &mut Vec<u8>) {
-        if let Some(data) = data_of(rest).filter(|data| is_whole(data)) {
+        if let Some(data) = data_of(rest).filter(|data| is_complete(data)) {
             self.take(&data, out);
             if matches!(self.way, PassMode::Pass) && !matches!(self.end, Some(Ended::Fault(_))) {
                 out.extend_from_slice(rest.trim_ascii_end());
@@ -387,7 +387,7 @@ impl State {
 }
 
 /// Returns whether data at the end of a body is complete.
-fn is_whole(data: &[u8]) -> bool {
+fn is_complete(data: &[u8]) -> bool {
     data.starts_with(b"[DONE]") || fairlead_core::json::validate(data, fairlead_core::json::MAX_DEPTH).is_ok()
 }
 

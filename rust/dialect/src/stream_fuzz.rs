@@ -77,7 +77,7 @@ fn any_stream(form: &str) -> impl Strategy<Value = (Bytes, Vec<Index>)> {
 /// Returns the caller's output and the outcome.
 fn streamed(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>, String) {
     let context =
-        AnswerContext { created_s: 1, asks_usage: true, is_list, id: "id".to_owned(), ..AnswerContext::default() };
+        AnswerContext { created_s: 1, requests_usage: true, is_list, id: "id".to_owned(), ..AnswerContext::default() };
     let mut follow = Follow::new(pair, context);
     let (mut caller, mut from) = (Vec::new(), 0);
     for &to in cuts.iter().chain([&upstream.len()]) {
@@ -175,7 +175,7 @@ fn fuzz_sse() {
             from = to;
         }
         let rest = framer.close();
-        if rest.whole {
+        if rest.is_complete {
             found.extend(data_of(&rest.bytes).map(std::borrow::Cow::into_owned));
         }
         prop_assert_eq!(found, plain_reading(&stream));

@@ -18,26 +18,26 @@ const ENVELOPE: &[&str] = &["role", "name", "annotations", "provider_specific_fi
 #[derive(Debug)]
 pub(crate) struct Watch {
     form: Dialect,
-    has_said: bool,
+    has_output: bool,
     is_excused: bool,
 }
 
 impl Watch {
     pub(crate) fn new(form: Dialect) -> Self {
-        Self { form, has_said: false, is_excused: false }
+        Self { form, has_output: false, is_excused: false }
     }
 
     /// Reads the data of the next event.
     pub(crate) fn read_event(&mut self, data: &[u8]) {
-        if self.has_said {
+        if self.has_output {
             return;
         }
         if self.form == Dialect::Openai && is_filled(data, b"\"content\"") {
-            self.has_said = true;
+            self.has_output = true;
             return;
         }
         let Some(event) = lenient::value(data) else { return };
-        self.has_said = match self.form {
+        self.has_output = match self.form {
             Dialect::Openai => chat(&event),
             Dialect::OpenaiResponses => responses_event(&event),
             Dialect::Anthropic => messages_event(&event),
@@ -48,16 +48,16 @@ impl Watch {
 
     /// Notes an event that is too long to buffer.
     pub(crate) fn note_long_event(&mut self) {
-        self.has_said = true;
+        self.has_output = true;
     }
 
-    pub(crate) fn has_said(&self) -> bool {
-        self.has_said
+    pub(crate) fn has_output(&self) -> bool {
+        self.has_output
     }
 
     /// Returns whether the stream would be empty if it ended here.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.has_said && !self.is_excused
+        !self.has_output && !self.is_excused
     }
 }
 
@@ -72,13 +72,13 @@ pub(crate) fn is_empty(form: Dialect, body: &[u8]) -> bool {
         return false;
     }
     let Some(answer) = lenient::value(body) else { return false };
-    let has_said = match form {
+    let has_output = match form {
         Dialect::Openai => chat(&answer),
         Dialect::OpenaiResponses => items(&answer["output"]),
         Dialect::Anthropic => list(&answer["content"]).iter().any(block),
         Dialect::Gemini => gemini(&answer),
     };
-    !has_said && !excuses(form, &answer)
+    !has_output && !excuses(form, &answer)
 }
 
 /// Returns the text of a complete answer's first choice. `None` for an answer that calls tools or is invalid.
@@ -354,7 +354,7 @@ mod tests {
         let mut first_at = None;
         for (at, event) in events.iter().enumerate() {
             watch.read_event(event.as_bytes());
-            if watch.has_said() && first_at.is_none() {
+            if watch.has_output() && first_at.is_none() {
                 first_at = Some(at);
             }
         }

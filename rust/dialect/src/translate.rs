@@ -19,9 +19,9 @@ use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
 use crate::openai::usage::service_of;
-use crate::place::Place;
 use crate::tool_names::{self, ToolNames};
 use crate::unique_ids::make_unique;
+use crate::url_params::UrlParams;
 
 use crate::{
     anthropic, ending, gemini, lenient, media, openai, passing, prompt_cache, responses, result_parts, substance,
@@ -39,7 +39,7 @@ pub struct Pair {
 
 /// A complete answer for the caller.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct TranslatedAnswer {
     pub body: Bytes,
     pub usage: Option<Usage>,
 }
@@ -61,14 +61,14 @@ pub enum NoAnswer {
 
 /// Reads the routing data of a request in this dialect.
 pub fn read(form: Dialect, body: &[u8]) -> Result<ChatRequest, Error> {
-    read_at(form, body, Place::default())
+    read_at(form, body, UrlParams::default())
 }
 
 /// Reads the routing data of a request whose URL holds part of it.
-pub fn read_at(form: Dialect, body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
+pub fn read_at(form: Dialect, body: &[u8], url_params: UrlParams<'_>) -> Result<ChatRequest, Error> {
     match form {
         Dialect::OpenaiResponses => request::read_responses(body),
-        Dialect::Gemini => request::read_gemini(body, place),
+        Dialect::Gemini => request::read_gemini(body, url_params),
         // Both dialects have `model`, `messages` and `stream` with the same names and types.
         Dialect::Openai => request::read(body),
         Dialect::Anthropic => {
@@ -135,9 +135,9 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         if pair.provider == Dialect::Openai && !read.is_completion && !to.fit.is_templated {
             passing::edits(body, read, to.facts, &mut edits, &mut left_out);
         }
-        let asks_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
+        let requests_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
         let model = upstream_name(pair.provider, read, to.model);
-        let pieces = request::rewrite_with(body, read, &model, edits, asks_usage);
+        let pieces = request::rewrite_with(body, read, &model, edits, requests_usage);
         return Ok(SentRequest { pieces, left_out: left_out.into_names(), ..SentRequest::default() });
     }
     written(pair, body, read, to, |neutral, to, size, left| match pair.provider {
@@ -296,13 +296,13 @@ pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<R
 }
 
 /// Translates the provider's answer for the caller. In the provider's own dialect it passes unchanged.
-pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<Whole, NoAnswer> {
+pub fn answer(pair: Pair, body: &Bytes, context: &AnswerContext) -> Result<TranslatedAnswer, NoAnswer> {
     let outcome = lenient::read(body, |json| match read_answer(pair, json, context) {
         Err(unread @ (NoAnswer::NotJson | NoAnswer::Strange)) => Err(unread),
         read => Ok(read),
     });
     let (translated, usage) = outcome??;
-    Ok(Whole { body: translated.unwrap_or_else(|| body.clone()), usage })
+    Ok(TranslatedAnswer { body: translated.unwrap_or_else(|| body.clone()), usage })
 }
 
 /// Returns the answer in the caller's dialect, if that differs from the provider's, and its usage.
@@ -318,10 +318,10 @@ fn read_answer(pair: Pair, body: &[u8], context: &AnswerContext) -> Result<(Opti
         return Ok((None, usage));
     }
     let read = match pair.provider {
-        Dialect::Openai => openai::whole::read(body),
-        Dialect::OpenaiResponses => responses::whole::read(body),
-        Dialect::Anthropic => anthropic::whole::read(body),
-        Dialect::Gemini => gemini::whole::read(body),
+        Dialect::Openai => openai::complete::read(body),
+        Dialect::OpenaiResponses => responses::complete::read(body),
+        Dialect::Anthropic => anthropic::complete::read(body),
+        Dialect::Gemini => gemini::complete::read(body),
     };
     let mut neutral = read.map_err(|_| NoAnswer::Strange)?;
     if neutral.id.is_empty() {
@@ -346,10 +346,10 @@ fn write_answer(form: Dialect, answer: &mut Answer<'_>, context: &AnswerContext)
         Dialect::OpenaiResponses | Dialect::Gemini => {}
     }
     match form {
-        Dialect::Openai => Ok(openai::whole::write(answer, context)),
-        Dialect::OpenaiResponses => Ok(responses::whole::write(answer, context)),
-        Dialect::Anthropic => anthropic::whole::write(answer),
-        Dialect::Gemini => gemini::whole::write(answer),
+        Dialect::Openai => Ok(openai::complete::write(answer, context)),
+        Dialect::OpenaiResponses => Ok(responses::complete::write(answer, context)),
+        Dialect::Anthropic => anthropic::complete::write(answer),
+        Dialect::Gemini => gemini::complete::write(answer),
     }
 }
 

@@ -8,7 +8,7 @@
 
 use fairlead_core::strategy::{Demand, Strategy};
 use fairlead_core::{Sealer, Snapshot};
-use fairlead_engine::decisions::{digest, Live, Name, PipelineChoice, Recordings};
+use fairlead_engine::decisions::{digest, ActiveConfig, Name, PipelineChoice, Recordings};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -26,12 +26,12 @@ const BODY_BYTES: usize = 1_024;
 
 fn main() {
     for &(strategy, name) in Strategy::ALL {
-        let live = live(name);
+        let active = active(name);
         let ask = Demand { affinity: (strategy == Strategy::CacheOptimized).then_some(7), ..Demand::default() };
-        let key = live.snapshot.keys().next().map(AsRef::as_ref);
+        let key = active.snapshot.keys().next().map(AsRef::as_ref);
         let each_us = least(DECISIONS, |at| {
-            let combo = live.combos.book.find(&format!("combo/combo {}", at % COMBOS)).expect("there");
-            let choice = live.combos.choose(live.reach(), combo, &ask, key).expect("a choice");
+            let combo = active.combos.book.find(&format!("combo/combo {}", at % COMBOS)).expect("there");
+            let choice = active.combos.choose(active.reach(), combo, &ask, key).expect("a choice");
             assert_eq!(choice.targets.len(), TARGETS);
         });
         println!(r#"{{"name":"decision {name}","us":{each_us:.3}}}"#);
@@ -46,12 +46,12 @@ fn main() {
         });
         println!(r#"{{"name":"decision {channel} over {POOL} candidates","us":{each_us:.3}}}"#);
     }
-    let live = live("priority");
+    let active = active("priority");
     let wish = PipelineChoice { header: None, key_allows: true, combo: Some("combo 7"), bytes: BODY_BYTES };
-    let off_us = least(CHECKS, |_| assert!(black_box(wish).plan(black_box(&live)).expect("no fault").is_none()));
+    let off_us = least(CHECKS, |_| assert!(black_box(wish).plan(black_box(&active)).expect("no fault").is_none()));
     println!(r#"{{"name":"choice of a pipeline, compression off","us":{off_us:.4}}}"#);
     let wanted = PipelineChoice { header: Some("stacked"), ..wish };
-    let wanted_us = least(CHECKS, |_| assert!(black_box(wanted).plan(black_box(&live)).expect("no fault").is_some()));
+    let wanted_us = least(CHECKS, |_| assert!(black_box(wanted).plan(black_box(&active)).expect("no fault").is_some()));
     println!(r#"{{"name":"choice of a pipeline, asked for","us":{wanted_us:.4}}}"#);
     let body = vec![b'x'; BODY_BYTES];
     let each_us = {
@@ -85,7 +85,7 @@ fn list(count: usize, of: &dyn Fn(usize) -> String) -> String {
 }
 
 /// Every fourth model belongs to one family, and all prices differ.
-fn pool() -> Live {
+fn pool() -> ActiveConfig {
     let name = |at: usize| {
         let family = ["claude", "gpt", "qwen-coder", "mistral"][at / POOL_CONNECTIONS % 4];
         format!("p{}/{family}-{at}", at % POOL_CONNECTIONS)
@@ -99,10 +99,10 @@ fn pool() -> Live {
     let prices = list(POOL, &|at| format!(r#"{{"model":"{}","input":{at},"output":{}}}"#, name(at), 4 * at));
     let json = format!(r#"{{"version":1,"connections":[{connections}],"models":[{models}],"prices":[{prices}]}}"#);
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+    ActiveConfig::build(snapshot, &ActiveConfig::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
 }
 
-fn live(strategy: &str) -> Live {
+fn active(strategy: &str) -> ActiveConfig {
     let connections = list(TARGETS, &|at| {
         format!(
             r#"{{"id":"c{at}","provider":"p{at}","prefixes":["p{at}"],"dialect":"openai","base_url":"http://h{at}.example","auth":"none"}}"#
@@ -120,5 +120,5 @@ fn live(strategy: &str) -> Live {
         r#"{{"version":1,"keys":[{keys}],"connections":[{connections}],"models":[{models}],"prices":[{prices}],"combos":[{combos}]}}"#
     );
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+    ActiveConfig::build(snapshot, &ActiveConfig::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
 }

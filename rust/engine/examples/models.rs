@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
 
 use fairlead_core::{Key, Sealer, Snapshot};
-use fairlead_engine::lists::{Cursor, Document, Live};
+use fairlead_engine::lists::{ActiveConfig, Cursor, Document};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ const ROUNDS: usize = 50;
 
 fn main() {
     let began = Instant::now();
-    let live = made_ready(snapshot(), &Live::default());
+    let active = made_ready(snapshot(), &ActiveConfig::default());
     println!(r#"{{"name":"snapshot made ready","us":{:.1}}}"#, began.elapsed().as_secs_f64() * 1e6);
     let narrow = key(r#"{"id":"narrow","hash":"HASH","is_active":true,"blocked_models":["p1/*","*-preview"]}"#);
     for (name, rules) in [
@@ -26,23 +26,23 @@ fn main() {
         ),
     ] {
         let own = key(&format!(r#"{{"id":"{name}","hash":"HASH","is_active":true,{rules}}}"#));
-        let (first_us, bytes) = least(1, || bytes_of(&live.lists.for_key(Some(&own))));
+        let (first_us, bytes) = least(1, || bytes_of(&active.lists.for_key(Some(&own))));
         println!(r#"{{"name":"{name}","us":{first_us:.1},"bytes":{bytes}}}"#);
     }
     // Only a key or limit changes; the lists stay the same.
     let (next, before) = (snapshot(), Instant::now());
-    let live = made_ready(next, &live);
+    let active = made_ready(next, &active);
     println!(r#"{{"name":"next snapshot made ready","us":{:.1}}}"#, before.elapsed().as_secs_f64() * 1e6);
-    let (known_us, bytes) = least(1, || bytes_of(&live.lists.for_key(Some(&narrow))));
+    let (known_us, bytes) = least(1, || bytes_of(&active.lists.for_key(Some(&narrow))));
     println!(
         r#"{{"name":"answer: first after another snapshot, for known rules","us":{known_us:.1},"bytes":{bytes}}}"#
     );
     for (name, work) in [
-        ("whole list", Box::new(|| bytes_of(&live.lists.for_key(None))) as Box<dyn Fn() -> usize>),
-        ("whole list of a key with rules", Box::new(|| bytes_of(&live.lists.for_key(Some(&narrow))))),
-        ("page of 1,000", Box::new(|| page(&live, None, 1_000))),
-        ("page of 100 in the middle", Box::new(|| page(&live, None, 100))),
-        ("page of 100 of a key with rules", Box::new(|| page(&live, Some(&narrow), 100))),
+        ("whole list", Box::new(|| bytes_of(&active.lists.for_key(None))) as Box<dyn Fn() -> usize>),
+        ("whole list of a key with rules", Box::new(|| bytes_of(&active.lists.for_key(Some(&narrow))))),
+        ("page of 1,000", Box::new(|| page(&active, None, 1_000))),
+        ("page of 100 in the middle", Box::new(|| page(&active, None, 100))),
+        ("page of 100 of a key with rules", Box::new(|| page(&active, Some(&narrow), 100))),
     ] {
         let (us, bytes) = least(ROUNDS, work);
         println!(r#"{{"name":"answer: {name}","us":{us:.1},"bytes":{bytes}}}"#);
@@ -53,8 +53,8 @@ fn bytes_of(document: &Document) -> usize {
     document.parts.iter().map(bytes::Bytes::len).sum()
 }
 
-fn page(live: &Live, key: Option<&Key>, limit: usize) -> usize {
-    bytes_of(&live.lists.page_for_key(key, &Cursor::After("p30/".to_owned()), limit))
+fn page(active: &ActiveConfig, key: Option<&Key>, limit: usize) -> usize {
+    bytes_of(&active.lists.page_for_key(key, &Cursor::After("p30/".to_owned()), limit))
 }
 
 /// Returns the microseconds of the fastest of several calls, and the number of bytes that it returned.
@@ -73,8 +73,8 @@ fn key(record: &str) -> Key {
     serde_json::from_str(&record.replace("HASH", &"0".repeat(64))).expect("a key")
 }
 
-fn made_ready(snapshot: Snapshot, before: &Live) -> Live {
-    Live::build(snapshot, before, &Sealer::new(&[0; 32]).expect("a key"), "0")
+fn made_ready(snapshot: Snapshot, before: &ActiveConfig) -> ActiveConfig {
+    ActiveConfig::build(snapshot, before, &Sealer::new(&[0; 32]).expect("a key"), "0")
 }
 
 fn snapshot() -> Snapshot {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The active configuration: a snapshot with everything that is prepared from it.
 #[derive(Debug, Default)]
-pub struct Live {
+pub struct ActiveConfig {
     pub snapshot: Snapshot,
     /// One per connection of the snapshot, at the same index; `None` if the connection cannot be used.
     pub targets: Vec<Option<Arc<Target>>>,
@@ -26,17 +26,17 @@ pub struct Live {
     pub accounts: Accounts,
     pub outbound: Outbound,
     /// A digest of everything that a combo may lead to: the combos, and the URLs behind each prefix.
-    pub places: String,
+    pub route_fingerprint: String,
 }
 
-impl Live {
+impl ActiveConfig {
     /// The candidates of combos.
     pub fn reach(&self) -> Reach<'_> {
         Reach { snapshot: &self.snapshot, targets: &self.targets }
     }
 
     /// Prepares a snapshot. A connection keeps its state while its address and credential are unchanged.
-    pub fn build(snapshot: Snapshot, before: &Live, sealer: &Sealer, version: &str) -> Self {
+    pub fn build(snapshot: Snapshot, before: &ActiveConfig, sealer: &Sealer, version: &str) -> Self {
         let known: HashMap<&str, &Arc<Target>> =
             before.targets.iter().flatten().map(|target| (target.connection.id.as_str(), target)).collect();
         let mut providers: HashMap<&str, Arc<Provider>> = before
@@ -87,9 +87,9 @@ impl Live {
         let channels = channels.map(|ready| ready.name.as_str());
         let lists = Lists::follow((&before.snapshot, &before.lists), &snapshot, channels);
         let accounts = Accounts::build(&snapshot, &before.accounts);
-        let places = crate::cache::places::places(&snapshot);
+        let route_fingerprint = crate::cache::route_fingerprint::of_combos(&snapshot);
         let plans = Plans::build(&snapshot.context.compression);
-        Self { snapshot, targets, lists, combos, plans, accounts, outbound, places }
+        Self { snapshot, targets, lists, combos, plans, accounts, outbound, route_fingerprint }
     }
 }
 
@@ -106,7 +106,7 @@ fn whole(
 
 /// Applies the operator's resets since the previous snapshot. A worker without a previous snapshot has nothing to
 /// reset.
-fn forget(snapshot: &Snapshot, before: &Live) {
+fn forget(snapshot: &Snapshot, before: &ActiveConfig) {
     if before.snapshot.version == 0 {
         return;
     }

@@ -21,16 +21,16 @@ static NAMES: AtomicUsize = AtomicUsize::new(0);
 static COMPUTING: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts work from its creation to its end, even if nobody waits for it.
-struct Place(&'static AtomicUsize);
+struct WorkPermit(&'static AtomicUsize);
 
-impl Place {
+impl WorkPermit {
     fn take(count: &'static AtomicUsize, most: usize) -> Option<Self> {
-        let place = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
+        let permit = Self(count);
+        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(permit)
     }
 }
 
-impl Drop for Place {
+impl Drop for WorkPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -61,10 +61,10 @@ fn run<T: Send + 'static>(
     most: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Blocking<T> {
-    Blocking(Place::take(count, most).map(|place| {
+    Blocking(WorkPermit::take(count, most).map(|permit| {
         tokio::task::spawn_blocking(move || {
             let done = work();
-            drop(place);
+            drop(permit);
             done
         })
     }))
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn no_more_than_so_much_is_under_way() {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let mut places: Vec<_> = (0..MOST).filter_map(|_| Place::take(&COUNT, MOST)).collect();
-        assert!(places.len() == MOST && Place::take(&COUNT, MOST).is_none());
-        places.pop();
-        assert!(Place::take(&COUNT, MOST).is_some());
+        let mut permits: Vec<_> = (0..MOST).filter_map(|_| WorkPermit::take(&COUNT, MOST)).collect();
+        assert!(permits.len() == MOST && WorkPermit::take(&COUNT, MOST).is_none());
+        permits.pop();
+        assert!(WorkPermit::take(&COUNT, MOST).is_some());
     }
 }

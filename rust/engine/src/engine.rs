@@ -17,14 +17,14 @@ use crate::gate::admission::{self, Admitted};
 use crate::gate::answer;
 use crate::gate::body::{BodyState, Pending};
 use crate::gate::inbound::Inbound;
-use crate::gate::request::Whole;
+use crate::gate::request::BufferedRequest;
 use crate::leases::keeper;
 use crate::leases::presence::Presence;
 use crate::models;
 use crate::observe::capture_writer;
 use crate::observe::log;
 use crate::observe::spool::Spool;
-use crate::observe::threads::Beat;
+use crate::observe::threads::Heartbeat;
 use crate::observe::trace;
 use crate::shared::Shared;
 use crate::socket::realtime::Realtime;
@@ -84,37 +84,37 @@ impl std::fmt::Debug for PolledBodyState {
 }
 
 /// A place to run work: the engine's thread, or the calling task.
-trait Start {
-    type Started;
+trait Spawn {
+    type Spawned;
     /// Whether fast work should run on the calling thread.
     const IS_ELSEWHERE: bool;
 
-    fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started;
+    fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Spawned;
 
     /// Starts work that probably completes at once, on the calling thread if possible.
-    fn begin<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started {
+    fn spawn_fast<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Spawned {
         self.start(work)
     }
 }
 
-impl Start for Handle {
-    type Started = ();
+impl Spawn for Handle {
+    type Spawned = ();
     const IS_ELSEWHERE: bool = true;
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
         drop(self.spawn(work));
     }
 
-    fn begin<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
-        front::begin(self, work);
+    fn spawn_fast<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
+        front::spawn_fast(self, work);
     }
 }
 
 /// Returns the work to the caller, who polls it.
-struct Here;
+struct CurrentTask;
 
-impl Start for Here {
-    type Started = Work;
+impl Spawn for CurrentTask {
+    type Spawned = Work;
     const IS_ELSEWHERE: bool = false;
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Work {
@@ -159,7 +159,7 @@ impl Engine {
         let sealing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("fairlead-engine".into()).spawn(move || {
             runtime.block_on(async move {
-                let _beating = task::spawn(beat(own.threads.enlist("engine")));
+                let _beating = task::spawn(heartbeat(own.threads.register("engine")));
                 let _link = task::spawn(link::run(Arc::clone(&own)));
                 let _keeping = task::spawn(keep_house(Arc::clone(&own)));
                 let _hearing = own.peers.is_some().then(|| task::spawn(crate::peers::listener::run(Arc::clone(&own))));
@@ -200,16 +200,16 @@ impl Engine {
             other => return Err(Box::new(other)),
         };
         let exchange = Arc::clone(&pending.exchange);
-        let BodyState::Whole(whole) = pending.feed(b"", false) else {
+        let BodyState::Complete(incoming) = pending.feed(b"", false) else {
             return Err(Box::new(Admitted::Answered(exchange)));
         };
-        let route = whole.admission.route;
-        let request_id = whole.admission.request_id.clone();
+        let route = incoming.admission.route;
+        let request_id = incoming.admission.request_id.clone();
         let opened = if route.answer == Answer::Realtime {
-            Realtime::open(&self.shared, *whole, inbound.query, Arc::clone(wake))
+            Realtime::open(&self.shared, *incoming, inbound.query, Arc::clone(wake))
                 .map(|talk| Box::new(talk) as Box<dyn FrameConnection>)
         } else {
-            RequestSocket::open(&self.shared, *whole, Arc::clone(wake))
+            RequestSocket::open(&self.shared, *incoming, Arc::clone(wake))
                 .map(|socket| Box::new(socket) as Box<dyn FrameConnection>)
         };
         opened.map_err(|fault| {
@@ -224,8 +224,8 @@ impl Engine {
         match pending.feed(piece, more) {
             BodyState::More => true,
             BodyState::Refused => false,
-            BodyState::Whole(whole) => {
-                self.dispatch(whole, &self.handle);
+            BodyState::Complete(incoming) => {
+                self.dispatch(incoming, &self.handle);
                 false
             }
         }
@@ -237,36 +237,36 @@ impl Engine {
         match pending.feed_bytes(piece, more) {
             BodyState::More => PolledBodyState::More,
             BodyState::Refused => PolledBodyState::Answered,
-            BodyState::Whole(whole) => {
-                self.dispatch(whole, &Here).map_or(PolledBodyState::Answered, PolledBodyState::Work)
+            BodyState::Complete(incoming) => {
+                self.dispatch(incoming, &CurrentTask).map_or(PolledBodyState::Answered, PolledBodyState::Work)
             }
         }
     }
 
     /// Maps a route to its work; nothing else does. The work ends when its exchange is cancelled, and its guards record
     /// the outcome.
-    fn dispatch<S: Start>(&self, whole: Box<Whole>, start: &S) -> Option<S::Started> {
+    fn dispatch<S: Spawn>(&self, incoming: Box<BufferedRequest>, start: &S) -> Option<S::Spawned> {
         let shared = Arc::clone(&self.shared);
-        let trace = whole.admission.trace.clone();
-        Some(match whole.admission.route.answer {
-            Answer::Control if background::is_job(whole.admission.route) => {
-                start.start(background::serve_job(shared, whole))
+        let trace = incoming.admission.trace.clone();
+        Some(match incoming.admission.route.answer {
+            Answer::Control if background::is_job(incoming.admission.route) => {
+                start.start(background::serve_job(shared, incoming))
             }
-            Answer::Control | Answer::Upload if repeats::may_be_repeated(&whole.admission) => {
-                start.start(repeats::serve_forwarded(shared, whole, forward::serve))
+            Answer::Control | Answer::Upload if repeats::may_be_repeated(&incoming.admission) => {
+                start.start(repeats::serve_forwarded(shared, incoming, forward::serve))
             }
-            Answer::Control | Answer::Upload => start.start(forward::serve(shared, whole)),
-            Answer::Search | Answer::Video => start.start(searches::serve(shared, whole)),
-            answer if background::is_asked(answer, &whole.body) => start.start(background::serve(shared, whole)),
+            Answer::Control | Answer::Upload => start.start(forward::serve(shared, incoming)),
+            Answer::Search | Answer::Video => start.start(searches::serve(shared, incoming)),
+            answer if background::is_asked(answer, &incoming.body) => start.start(background::serve(shared, incoming)),
             Answer::Relayed(kind) if kind.is_form() => {
-                start.start(trace::within(trace, passthrough::serve_form(&shared, whole)))
+                start.start(trace::within(trace, passthrough::serve_form(&shared, incoming)))
             }
             Answer::Socket | Answer::Realtime => {
-                requests::describe(&shared, &whole);
+                requests::describe(&shared, &incoming);
                 return None;
             }
             Answer::Ollama(Ollama::Show) => {
-                models::ollama::show(&shared, &whole);
+                models::ollama::show(&shared, &incoming);
                 return None;
             }
             Answer::Ollama(kind) => {
@@ -276,14 +276,14 @@ impl Engine {
                     Ollama::Generate => ollama::OllamaWork::Talk(OllamaCall::Generate),
                     _ => ollama::OllamaWork::Talk(OllamaCall::Chat),
                 };
-                start.start(trace::within(trace, Box::pin(ollama::serve(shared, whole, call))))
+                start.start(trace::within(trace, Box::pin(ollama::serve(shared, incoming, call))))
             }
-            Answer::CountTokens => start.start(trace::within(trace, count::serve(&shared, whole))),
+            Answer::CountTokens => start.start(trace::within(trace, count::serve(&shared, incoming))),
             // Boxed first, because wrapping it unboxed would copy its whole size again.
-            _ if S::IS_ELSEWHERE && cache::is_likely(&shared, &whole) => {
-                start.begin(trace::within(trace, Box::pin(admit::serve(&shared, whole))))
+            _ if S::IS_ELSEWHERE && cache::is_likely(&shared, &incoming) => {
+                start.spawn_fast(trace::within(trace, Box::pin(admit::serve(&shared, incoming))))
             }
-            _ => start.start(trace::within(trace, Box::pin(admit::serve(&shared, whole)))),
+            _ => start.start(trace::within(trace, Box::pin(admit::serve(&shared, incoming)))),
         })
     }
 
@@ -347,12 +347,12 @@ impl Drop for Engine {
 }
 
 /// Records the heartbeat of the engine's thread.
-async fn beat(beat: Arc<Beat>) {
+async fn heartbeat(heartbeat: Arc<Heartbeat>) {
     let mut every = tokio::time::interval(BEAT);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        beat.record();
+        heartbeat.record();
     }
 }
 
@@ -369,6 +369,6 @@ async fn keep_house(shared: Arc<Shared>) {
         shared.idempotency.sweep(now_ms);
         shared.cache.calls_under_way.sweep(now_ms);
         shared.cache.save_in_time(now_ms);
-        shared.raw_outputs.sweep_in_time(shared.live.load().snapshot.context.compression.raw_outputs, now_ms);
+        shared.raw_outputs.sweep_in_time(shared.active.load().snapshot.context.compression.raw_outputs, now_ms);
     }
 }

@@ -10,12 +10,12 @@ use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 
 thread_local! {
-    /// Whether this thread belongs to a front and is inside [`begin`].
+    /// Whether this thread belongs to a front and is inside [`spawn_fast`].
     static IS_FRONT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Polls the work once on this thread. If it is not finished, the runtime continues it.
-pub fn begin(runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) {
+pub fn spawn_fast(runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) {
     let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
     let polled = {
         let _entered = runtime.enter();
@@ -67,20 +67,20 @@ mod tests {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let engine = thread::spawn(move || runtime.block_on(stopped));
         let here = thread::current().id();
-        let (tell, threads) = mpsc::channel();
-        let work = |hops: bool, waits: bool, tell: mpsc::Sender<thread::ThreadId>| async move {
+        let (sender, threads) = mpsc::channel();
+        let work = |hops: bool, waits: bool, sender: mpsc::Sender<thread::ThreadId>| async move {
             if hops {
                 hop().await;
             }
             if waits {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            tell.send(thread::current().id()).expect("heard");
+            sender.send(thread::current().id()).expect("heard");
         };
-        begin(&handle, work(false, false, tell.clone()));
+        spawn_fast(&handle, work(false, false, sender.clone()));
         assert_eq!(threads.try_recv(), Ok(here));
         for (hops, waits) in [(true, false), (false, true), (true, true)] {
-            begin(&handle, work(hops, waits, tell.clone()));
+            spawn_fast(&handle, work(hops, waits, sender.clone()));
             assert_ne!(threads.recv_timeout(SOON).expect("done"), here);
         }
         stop.send(()).expect("heard");
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn a_panic_ends_the_work_and_nothing_else() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("one");
-        let (tell, ends) = mpsc::channel::<()>();
-        begin(runtime.handle(), async move {
-            let _held = tell;
+        let (sender, ends) = mpsc::channel::<()>();
+        spawn_fast(runtime.handle(), async move {
+            let _held = sender;
             assert!(!IS_FRONT.get(), "on purpose");
         });
         assert_eq!(ends.try_recv(), Err(mpsc::TryRecvError::Disconnected));

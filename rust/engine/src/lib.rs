@@ -64,18 +64,18 @@ pub use gate::admission::Admitted;
 pub use gate::answer::error as refusal;
 pub use gate::body::Pending;
 pub use gate::inbound::Inbound;
-pub use observe::threads::Beat;
+pub use observe::threads::Heartbeat;
 pub use shared::Shared;
 pub use socket::assembly::CountedStream;
 pub use socket::outbox::{Close, Handshake};
 pub use socket::requests::FrameConnection;
 pub use upstream::wire::framing::Chunks;
-pub use upstream::wire::take_shelf;
+pub use upstream::wire::use_thread_pool_slot;
 
 /// Internals for the example `decisions`.
 #[doc(hidden)]
 pub mod decisions {
-    pub use crate::active_config::Live;
+    pub use crate::active_config::ActiveConfig;
     pub use crate::call::coalesce::Recordings;
     pub use crate::call::compression::PipelineChoice;
     pub use crate::call::ticket::Name;
@@ -85,6 +85,6 @@ pub mod decisions {
 /// Internals for the example `models`.
 #[doc(hidden)]
 pub mod lists {
-    pub use crate::active_config::Live;
+    pub use crate::active_config::ActiveConfig;
     pub use crate::models::openai::{Cursor, Document, Lists};
 }

@@ -1,6 +1,6 @@
 //! The state shared by all requests of this worker.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::coalesce::Recordings;
 use crate::clock;
 use crate::config::Config;
@@ -32,7 +32,7 @@ pub struct Shared {
     pub worker_id: String,
     /// The configured version as sent in every response.
     pub version: HeaderValue,
-    pub live: ArcSwap<Live>,
+    pub active: ArcSwap<ActiveConfig>,
     pub pool: Pool,
     pub spool: Spool,
     /// Responses that control has not stored yet.
@@ -58,7 +58,7 @@ pub struct Shared {
     pub commands: crate::control::reports::UnsentReports,
     pub drain: Drain,
     pub affinity: crate::route::affinity::SessionAffinity,
-    pub handover_notes: crate::route::handover_notes::HandoverNotes,
+    pub handoff_notes: crate::route::handoff_notes::HandoffNotes,
     pub frozen_sessions: crate::context::sessions::FrozenSessions,
     pub raw_outputs: Arc<crate::context::raw_outputs::RawOutputs>,
     pub threads: crate::observe::threads::Threads,
@@ -148,7 +148,7 @@ impl Shared {
             config,
             version,
             worker_id,
-            live: ArcSwap::default(),
+            active: ArcSwap::default(),
             pool,
             spool,
             responses,
@@ -170,7 +170,7 @@ impl Shared {
             commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),
             affinity,
-            handover_notes: crate::route::handover_notes::HandoverNotes::default(),
+            handoff_notes: crate::route::handoff_notes::HandoffNotes::default(),
             frozen_sessions: crate::context::sessions::FrozenSessions::default(),
             raw_outputs: Arc::new(raw_outputs),
             threads: crate::observe::threads::Threads::default(),
@@ -191,7 +191,7 @@ impl Shared {
     }
 
     /// Wakes the task for the shared store if a lease of this worker is low.
-    pub fn ask_store_soon(&self) {
+    pub fn wake_lease_keeper(&self) {
         if let Some(leases) = &self.leases {
             leases.nudge();
         }
@@ -204,7 +204,7 @@ impl Shared {
     /// Deletes responses of idempotency keys and stored reasoning, which are separate from the response cache.
     pub fn forget_for_repeats(&self) {
         self.idempotency.forget();
-        self.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
+        self.reasoning.forget(&fairlead_cache::reasoning::ReasoningFilter::default());
     }
 
     /// Whether control has recently responded on the link.

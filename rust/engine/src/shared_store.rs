@@ -185,7 +185,7 @@ impl StoreConnection {
     }
 
     /// Sends a command without keys to one of the servers in `primaries`, for example to list its keys.
-    pub async fn ask_primary(&mut self, primary: Primary, command: Cmd) -> Result<Value, RedisError> {
+    pub async fn query_primary(&mut self, primary: Primary, command: Cmd) -> Result<Value, RedisError> {
         match (self, primary.slot) {
             (Self::Cluster(cluster), Some(slot)) => {
                 let node = SingleNodeRoutingInfo::SpecificNode(Route::with_slot(slot, SlotAddr::Master));

@@ -1,12 +1,12 @@
 //! Support for unit tests of calls: the shared state without an engine, targets, and an admitted call.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::context::Call;
 use crate::config::Config;
 use crate::exchange::{Exchange, Wake};
+use crate::gate::admission_proof::AdmissionProof;
 use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::request::Admission;
-use crate::gate::standing::Standing;
 use crate::observe::settle::Settlement;
 use crate::observe::spool::Spool;
 use crate::shared::Shared;
@@ -47,9 +47,9 @@ pub(crate) fn shared(name: &str) -> Arc<Shared> {
 }
 
 /// A configuration from this document, which must contain its version.
-pub(crate) fn live(document: &serde_json::Value) -> Live {
+pub(crate) fn active(document: &serde_json::Value) -> ActiveConfig {
     let snapshot = Snapshot::parse(document.to_string().as_bytes()).expect("a snapshot");
-    Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+    ActiveConfig::build(snapshot, &ActiveConfig::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
 }
 
 /// An admitted chat completion, with nobody at the other end of its exchange.
@@ -63,7 +63,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         dialect: route.dialect(),
         tail: String::new(),
         principal: Principal::Anonymous,
-        standing: Standing::default(),
+        admission_proof: AdmissionProof::default(),
         request_id: "req_1".to_owned(),
         session_tag: None,
         session_id: None,

@@ -75,7 +75,7 @@ impl Acceptor {
         let alive = self.workers.iter().filter(|worker| !worker.is_stuck());
         let worker = alive.min_by_key(|worker| worker.open()).or(self.workers.first());
         if let Some(worker) = worker {
-            worker.hand_over(NewConnection { stream, peer, tls, permit });
+            worker.assign(NewConnection { stream, peer, tls, permit });
         }
     }
 

@@ -117,7 +117,7 @@ async fn respond(mut flight: Flight, is_head: bool) -> Result<Response<Reply>, N
         while let Piece::Bytes(_) = poll_fn(|cx| flight.poll_piece(cx)).await {}
         return Ok(response(head, Reply::Ended));
     }
-    let whole = flight.exchange().take_whole();
+    let whole = flight.exchange().take_complete();
     let body = match whole {
         Some(body) => {
             flight.land();

@@ -16,14 +16,14 @@ pub struct StopsShort;
 #[derive(Debug)]
 pub enum Reply {
     /// The complete body, known before its head is sent.
-    Whole(Option<Bytes>),
+    Complete(Option<Bytes>),
     Pieces(Box<Flight>),
     Ended,
 }
 
 impl Reply {
     pub fn whole(body: Bytes) -> Self {
-        Self::Whole((!body.is_empty()).then_some(body))
+        Self::Complete((!body.is_empty()).then_some(body))
     }
 }
 
@@ -33,7 +33,7 @@ impl Body for Reply {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let piece = match &mut *self {
-            Self::Whole(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
+            Self::Complete(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Ended => return Poll::Ready(None),
             Self::Pieces(flight) => std::task::ready!(flight.poll_piece(cx)),
         };
@@ -51,12 +51,12 @@ impl Body for Reply {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None) | Self::Ended)
+        matches!(self, Self::Complete(None) | Self::Ended)
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Complete(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
             Self::Ended => SizeHint::with_exact(0),
             Self::Pieces(_) => SizeHint::new(),
         }

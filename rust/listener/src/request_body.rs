@@ -101,7 +101,7 @@ pub async fn read(
         if pending.is_upload() {
             let exchange = flight.exchange();
             let before = Instant::now();
-            poll_fn(|cx| exchange.poll_room_to_give(cx)).await;
+            poll_fn(|cx| exchange.poll_body_capacity(cx)).await;
             // The time that a provider takes does not count as the caller's.
             patience.since += before.elapsed();
         }

@@ -105,7 +105,7 @@ fn refusal(admitted: &Admitted) -> Opening {
         Admitted::Answered(exchange) => exchange,
         Admitted::Pending(pending) => &pending.exchange,
     };
-    if let (Some(head), Some(body)) = (exchange.take_head(), exchange.take_whole()) {
+    if let (Some(head), Some(body)) = (exchange.take_head(), exchange.take_complete()) {
         return Opening::Refused(head, body);
     }
     // The route is not a WebSocket. It must be called without an upgrade.

@@ -5,7 +5,7 @@ use crate::caller::{Caller, EngineHandle, OpenConnection};
 use crate::connection;
 use crate::connection_limit::Permit;
 use crate::connection_state::{Clock, CloseMode, ConnectionState, TICK};
-use fairlead_engine::{take_shelf, task, Beat, Engine};
+use fairlead_engine::{task, use_thread_pool_slot, Engine, Heartbeat};
 use parking_lot::Mutex;
 use std::io;
 use std::net::{IpAddr, TcpStream};
@@ -46,7 +46,7 @@ enum Message {
 pub struct Worker {
     messages: UnboundedSender<Message>,
     open: Arc<AtomicUsize>,
-    beat: Arc<Beat>,
+    heartbeat: Arc<Heartbeat>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -56,16 +56,16 @@ impl Worker {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
         let (messages, received) = unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
-        let beat = engine.shared().threads.enlist(format!("worker-{number}"));
+        let heartbeat = engine.shared().threads.register(format!("worker-{number}"));
         let engine = Arc::new(EngineHandle::new(Arc::clone(engine)));
-        let (counting, beating) = (Arc::clone(&open), Arc::clone(&beat));
+        let (counting, beating) = (Arc::clone(&open), Arc::clone(&heartbeat));
         let thread = std::thread::Builder::new().name(format!("fairlead-work-{number}")).spawn(move || {
-            take_shelf(number);
+            use_thread_pool_slot(number);
             runtime.block_on(run(received, engine, counting, beating));
             // Open connections are dropped here and settle.
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
-        Ok(Self { messages, open, beat, thread: Mutex::new(Some(thread)) })
+        Ok(Self { messages, open, heartbeat, thread: Mutex::new(Some(thread)) })
     }
 
     /// The number of open connections on this thread.
@@ -74,11 +74,11 @@ impl Worker {
     }
 
     pub fn is_stuck(&self) -> bool {
-        self.beat.is_stuck()
+        self.heartbeat.is_stuck()
     }
 
     /// Hands a connection over. A worker that has ended drops it, which closes it.
-    pub fn hand_over(&self, arrived: NewConnection) {
+    pub fn assign(&self, arrived: NewConnection) {
         self.open.fetch_add(1, Ordering::Relaxed);
         let _sent = self.messages.send(Message::Connection(arrived));
     }
@@ -103,7 +103,7 @@ async fn run(
     mut received: UnboundedReceiver<Message>,
     engine: Arc<EngineHandle>,
     open: Arc<AtomicUsize>,
-    beat: Arc<Beat>,
+    heartbeat: Arc<Heartbeat>,
 ) {
     let clock = Arc::new(Clock::default());
     let mut states: Vec<Arc<ConnectionState>> = Vec::new();
@@ -128,7 +128,7 @@ async fn run(
                 Some(Message::Stop) | None => return,
             },
             _ = every.tick() => {
-                beat.record();
+                heartbeat.record();
                 clock.tick();
                 // A connection that only this list refers to has ended.
                 states.retain(|state| Arc::strong_count(state) > 1);

@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_main_content_is_what_the_author_marked() {
-        let text = "A sentence that goes on for a while, so that it counts as running text. ".repeat(4);
+        let text = "A sentence that is long enough to count as running text of the page. ".repeat(4);
         let html = format!(
             "<nav><a href=\"/\">Home</a></nav><main><article><h1>Head</h1><p>{text}</p><div class=\"share-box\">Share \
              </div></article></main><footer>Foot</footer>"

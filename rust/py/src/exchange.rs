@@ -20,7 +20,7 @@ pub(crate) struct PyExchange {
     /// Whether a request body must be fed.
     #[pyo3(get)]
     wants_body: bool,
-    /// Whether `has_room` must be checked between the pieces of the body.
+    /// Whether `has_capacity` must be checked between the pieces of the body.
     #[pyo3(get)]
     is_upload: bool,
 }
@@ -58,8 +58,8 @@ impl PyExchange {
     }
 
     /// Whether more of an upload may be fed now. If `False`, the exchange's id appears in the engine's `ready()` later.
-    fn has_room(&self) -> bool {
-        self.exchange.has_room()
+    fn has_capacity(&self) -> bool {
+        self.exchange.has_capacity()
     }
 
     /// Reports that the body did not arrive in time, which the answer then states.
@@ -99,8 +99,8 @@ impl PyExchange {
             [one] => PyBytes::new(py, one),
             chunks => PyBytes::new_with(py, chunks.iter().map(bytes::Bytes::len).sum(), |mut out| {
                 for chunk in chunks {
-                    let (place, rest) = out.split_at_mut(chunk.len());
-                    place.copy_from_slice(chunk);
+                    let (slot, rest) = out.split_at_mut(chunk.len());
+                    slot.copy_from_slice(chunk);
                     out = rest;
                 }
                 Ok(())

@@ -327,7 +327,7 @@ pub(crate) fn is_schedule_open(schedule: &str, unix_ms: u64) -> PyResult<bool> {
 /// Whether a key with this `ipAllowlist` may be used from an address. Text that is not an address stands for this
 /// machine. Raises `ValueError` with the entry of the list that is not a network.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "a list of Python's comes as one of its own")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a list by value")]
 pub(crate) fn is_address_listed(allowlist: Vec<String>, address: &str) -> PyResult<bool> {
     let allowlist = AddressSet::parse(&allowlist).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
     Ok(policy::is_listed(&allowlist, address.parse().ok()))

@@ -25,7 +25,7 @@ fn data_type(kind: ColumnKind) -> DataType {
         ColumnKind::Text => DataType::Utf8View,
         ColumnKind::Flag => DataType::Boolean,
         ColumnKind::Small => DataType::Int32,
-        ColumnKind::Whole | ColumnKind::Moment => DataType::Int64,
+        ColumnKind::Integer | ColumnKind::Moment => DataType::Int64,
         ColumnKind::Real => DataType::Float64,
     }
 }
@@ -105,7 +105,7 @@ enum Builder {
     Text(StringViewBuilder),
     Flag(BooleanBuilder),
     Small(Int32Builder),
-    Whole(Int64Builder),
+    Integer(Int64Builder),
     Real(Float64Builder),
 }
 
@@ -115,7 +115,7 @@ impl Builder {
             ColumnKind::Text => Self::Text(StringViewBuilder::with_capacity(rows)),
             ColumnKind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
             ColumnKind::Small => Self::Small(Int32Builder::with_capacity(rows)),
-            ColumnKind::Whole | ColumnKind::Moment => Self::Whole(Int64Builder::with_capacity(rows)),
+            ColumnKind::Integer | ColumnKind::Moment => Self::Integer(Int64Builder::with_capacity(rows)),
             ColumnKind::Real => Self::Real(Float64Builder::with_capacity(rows)),
         }
     }
@@ -127,10 +127,10 @@ impl Builder {
             (Self::Text(column), _) => column.append_null(),
             (Self::Flag(column), FieldValue::Flag(flag)) => column.append_value(*flag),
             (Self::Flag(column), _) => column.append_null(),
-            (Self::Small(column), FieldValue::Whole(number)) => column.append_option(i32::try_from(*number).ok()),
+            (Self::Small(column), FieldValue::Integer(number)) => column.append_option(i32::try_from(*number).ok()),
             (Self::Small(column), _) => column.append_null(),
-            (Self::Whole(column), FieldValue::Whole(number)) => column.append_value(*number),
-            (Self::Whole(column), _) => column.append_null(),
+            (Self::Integer(column), FieldValue::Integer(number)) => column.append_value(*number),
+            (Self::Integer(column), _) => column.append_null(),
             (Self::Real(column), FieldValue::Real(number)) => column.append_value(*number),
             (Self::Real(column), _) => column.append_null(),
         }
@@ -141,7 +141,7 @@ impl Builder {
             Self::Text(column) => ArrayBuilder::finish(column),
             Self::Flag(column) => ArrayBuilder::finish(column),
             Self::Small(column) => ArrayBuilder::finish(column),
-            Self::Whole(column) => ArrayBuilder::finish(column),
+            Self::Integer(column) => ArrayBuilder::finish(column),
             Self::Real(column) => ArrayBuilder::finish(column),
         }
     }

@@ -43,10 +43,10 @@ def clock() -> Clock:
 class Server:
     """Control with its authorization server; `http` speaks as the relay does for a stranger."""
 
-    def __init__(self, app: FastAPI, http: httpx.AsyncClient, room: OAuthService) -> None:
+    def __init__(self, app: FastAPI, http: httpx.AsyncClient, oauth: OAuthService) -> None:
         self.app = app
         self.http = http
-        self.room = room
+        self.oauth = oauth
         self.services: Services = app.state.services
 
     async def sign_in(self, email: str | None = None, password: str = PASSWORD) -> str:
@@ -61,7 +61,7 @@ class Server:
 
     def unlimit(self) -> None:
         """Fresh windows."""
-        for window in (self.room.registrations, self.room.token_requests, self.room.revocations):
+        for window in (self.oauth.registrations, self.oauth.token_requests, self.oauth.revocations):
             window._windows.clear()
 
     async def resolve(self, *authorization: str, **headers: str) -> ToolUser | ToolRefusal:
@@ -92,9 +92,9 @@ async def server(
     settled = config.model_copy(update=settings)
     headers = {"x-fairlead-host": HOST}
     async with run_application(settled, ANONYMOUS, "192.0.2.1", **headers) as (app, http):
-        room = oauth_service(app.state.services)
-        room.ledger._clock = clock
-        yield Server(app, http, room)
+        oauth = oauth_service(app.state.services)
+        oauth.ledger._clock = clock
+        yield Server(app, http, oauth)
 
 
 @pytest.fixture

@@ -72,10 +72,10 @@ def as_local() -> dict[str, str]:
 async def test_an_approved_client_is_known_after_a_restart(server, session, host) -> None:
     tool = client(server, host.put("/kept.json", RIGHT))
     tokens = await tool.tokens(session)
-    server.room.ledger._is_loaded = False
+    server.oauth.ledger._is_loaded = False
     assert (await tool.refresh(tokens["refresh_token"])).status_code == 200
     [user_id] = await server.services.state.read(user_ids)
-    [(_, kept)] = await server.room.ledger.grants_of(user_id)
+    [(_, kept)] = await server.oauth.ledger.grants_of(user_id)
     assert kept is not None
     assert kept.id == tool.client_id
     assert kept.approved_at_ms is not None
@@ -85,7 +85,7 @@ async def test_the_flag_is_told_and_can_be_off(server, host) -> None:
     path = "/.well-known/oauth-authorization-server"
     told = (await server.http.get(path)).json()
     assert told["client_id_metadata_document_supported"] is True
-    server.room.documents.is_on = False
+    server.oauth.documents.is_on = False
     assert "client_id_metadata_document_supported" not in (await server.http.get(path)).json()
     page = await client(server, host.put("/off.json", RIGHT)).page()
     assert (page.status_code, host.asked) == (400, [])
@@ -170,7 +170,7 @@ async def test_only_a_plain_answer_counts(server, host) -> None:
         "/teapot.json": {"status": 203},
     }.items():
         host.put("/tool.json", RIGHT)
-        server.room.documents._window._windows.clear()
+        server.oauth.documents._window._windows.clear()
         page = await client(server, host.put(path, RIGHT, **more)).page()
         assert page.status_code == 400, path
         assert "/tool.json" not in host.asked
@@ -209,7 +209,7 @@ async def test_what_is_no_address_of_a_document_is_never_fetched(server, host, c
 
 async def test_no_private_address_is_dialled(server, host, monkeypatch) -> None:
     closed = egress.Egress("")
-    monkeypatch.setattr(server.room.documents, "_egress", closed)
+    monkeypatch.setattr(server.oauth.documents, "_egress", closed)
     port = host.origin.rpartition(":")[2]
     for name in ("127.0.0.1", "localhost", "[::1]", "2130706433", "127.1", "169.254.169.254"):
         page = await client(server, f"https://{name}:{port}/tool.json").page()
@@ -247,7 +247,7 @@ async def test_strangers_cannot_make_it_fetch_without_end(server, host) -> None:
 
 
 async def test_what_is_kept_is_bounded_and_read_again(server, host, monkeypatch) -> None:
-    documents = server.room.documents
+    documents = server.oauth.documents
     now = 1000.0
     monkeypatch.setattr(documents, "_clock", lambda: now)
     address = host.put("/fresh.json", RIGHT, cache_control="public, max-age=120")

@@ -25,7 +25,7 @@ def demote(con: Any) -> None:
 
 
 async def begin(server: Server, **bent: str) -> Any:
-    server.room.device_codes._windows.clear()
+    server.oauth.device_codes._windows.clear()
     form = {"client_id": "fairlead-cli", "scope": "read", "device_name": "laptop", **bent}
     return await server.http.post("/oauth/device_authorization", data=form)
 
@@ -39,14 +39,14 @@ async def poll(server: Server, device: str, **bent: str) -> Any:
 async def decide(
     server: Server, session: str | None, code: str, action: str, origin: str = ORIGIN
 ) -> Any:
-    server.room.user_codes._windows.clear()
+    server.oauth.user_codes._windows.clear()
     headers = {"origin": origin} | ({"cookie": f"auth_token={session}"} if session else {})
     form = {"user_code": code, "action": action}
     return await server.http.post("/oauth/device", data=form, headers=headers)
 
 
 async def page(server: Server, session: str | None, **query: str) -> Any:
-    server.room.user_codes._windows.clear()
+    server.oauth.user_codes._windows.clear()
     headers = {"cookie": f"auth_token={session}"} if session else {}
     return await server.http.get("/oauth/device", params=query, headers=headers)
 

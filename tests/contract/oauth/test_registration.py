@@ -276,6 +276,6 @@ async def test_clients_that_nobody_approves_make_room_and_expire(
     pages = [(await tool.page()).status_code for tool in made]
     assert pages == [400, 400, 200, 200, 200]
     clock.ms += records.UNAPPROVED_CLIENT_KEPT_MS
-    await server.room.ledger.sweep()
+    await server.oauth.ledger.sweep()
     assert [(await tool.page()).status_code for tool in made] == [400] * 5
     assert (await approved.page()).status_code == 200

@@ -157,7 +157,7 @@ async def test_codes_and_tokens_end_in_time(server, tool, session, clock) -> Non
     assert not await server.counts(issued["access_token"])
     clock.ms += records.REFRESH_LIFETIME_MS - 3_600_000
     assert_fault(await tool.refresh(issued["refresh_token"]), 400, "invalid_grant")
-    await server.room.ledger.sweep()
+    await server.oauth.ledger.sweep()
     for table in ("oauth_tokens", "oauth_codes", "oauth_grants"):
         assert await count(server, table) == 0
 
@@ -209,7 +209,7 @@ async def test_the_grace_is_for_the_last_rotation_only(server, tool, session) ->
 
 
 async def test_without_grace_any_second_use_ends_it(server, tool, session) -> None:
-    server.room.ledger._grace_ms = 0
+    server.oauth.ledger._grace_ms = 0
     first = await tool.tokens(session)
     second = (await tool.refresh(first["refresh_token"])).json()
     assert_fault(await tool.refresh(first["refresh_token"]), 400, "invalid_grant")
@@ -231,7 +231,7 @@ async def test_of_fifty_refreshes_one_rotates(server, tool, session) -> None:
 
 
 async def test_of_fifty_refreshes_without_grace_one_is_answered(server, tool, session) -> None:
-    server.room.ledger._grace_ms = 0
+    server.oauth.ledger._grace_ms = 0
     first = await tool.tokens(session)
     answers = await asyncio.gather(*(tool.refresh(first["refresh_token"]) for _ in range(50)))
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
@@ -364,13 +364,13 @@ async def test_somebody_who_is_switched_off_is_refused_at_once(server, tool, ses
     assert not await server.counts(answer.json()["access_token"])
     assert_fault(await tool.refresh(answer.json()["refresh_token"]), 400, "invalid_grant")
     assert await server.counts(mine["access_token"])
-    await server.room.ledger.sweep()
+    await server.oauth.ledger.sweep()
     assert await count(server, "oauth_grants") == 1
 
 
 async def test_people_see_and_take_back_their_approvals(server, tool, session) -> None:
     issued = await tool.tokens(session)
-    owner = await server.room.gate.state.read(
+    owner = await server.oauth.gate.state.read(
         lambda con: con.execute("SELECT id FROM users WHERE role = 'owner'").fetchone()[0]
     )
 
@@ -390,7 +390,7 @@ async def test_people_see_and_take_back_their_approvals(server, tool, session) -
 
 async def test_an_approval_is_taken_back_on_the_page_of_the_account(server, tool, session) -> None:
     issued = await tool.tokens(session)
-    owner = await server.room.gate.state.read(
+    owner = await server.oauth.gate.state.read(
         lambda con: con.execute("SELECT id FROM users WHERE role = 'owner'").fetchone()[0]
     )
     who = {"x-fairlead-principal": f'{{"kind": "session", "id": "{owner}", "scopes": ["manage"]}}'}
@@ -433,7 +433,7 @@ async def test_everything_is_known_after_a_start(server, tool, session) -> None:
     pair = (await tool.exchange(spent)).json()
     waiting = await tool.code(session)
     renewed = (await tool.refresh(issued["refresh_token"])).json()
-    server.room.ledger._is_loaded = False
+    server.oauth.ledger._is_loaded = False
     assert await server.counts(issued["access_token"])
     assert await server.counts(renewed["access_token"])
     again = await tool.refresh(issued["refresh_token"])

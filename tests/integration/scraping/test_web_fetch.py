@@ -75,7 +75,7 @@ def test_guards_and_quotas(
     refused = gateway.client(headers={"X-API-Key": chats}).post(FETCH, json={"url": site.url("/")})
     assert refused.status_code == 403
     reads = gateway.create_key(allowedEndpoints=["web-fetch"])
-    assert not [one for one in reads["notInForce"] if "web-fetch" in one]
+    assert not [one for one in reads["ineffective"] if "web-fetch" in one]
     reader = gateway.client(headers={"X-API-Key": reads["key"]}, timeout=60)
     expect(reader.post(FETCH, json={"url": site.url("/article")}), 200)
     change_settings(scrapeRequestsPerDay=1)

@@ -14,7 +14,7 @@ import typer
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import Json
-from fairlead.cli.output import pick, say, show_json, show_table
+from fairlead.cli.output import pick, print_message, show_json, show_table
 
 app = typer.Typer(help="Clients that may call agents.", no_args_is_help=True)
 
@@ -88,9 +88,9 @@ def register(
         print(json.dumps(shown, indent=2))
         return
     for field, value in shown.items():
-        say(f"{field}: {value}")
+        print_message(f"{field}: {value}")
     if save is None:
-        say("Save the secret now: it cannot be shown again.", to_stderr=True)
+        print_message("Save the secret now: it cannot be shown again.", to_stderr=True)
 
 
 @app.command("list")
@@ -130,7 +130,7 @@ def revoke(
     if as_json:
         print(json.dumps({"client_id": client_id, "deleted": not tokens_only}))
     else:
-        say(f"{'Ended the tokens of' if tokens_only else 'Deleted'} {client_id}.")
+        print_message(f"{'Ended the tokens of' if tokens_only else 'Deleted'} {client_id}.")
 
 
 def _client_id(admin_url: str, token: str | None, name: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from fairlead.cli.commands.completion import complete_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.text.near_names import did_you_mean
 from fairlead.text.sentence import opened
 
@@ -51,17 +51,17 @@ def add(
 ) -> None:
     """Add an alias, or point an existing one at another model. Callers can use it at once."""
     from fairlead.cli.instance import Instance
-    from fairlead.cli.model_names import callable_names, doubts
+    from fairlead.cli.model_names import callable_names, unknown_model_warning
 
     with Instance(url, data_dir) as instance:
         answer = instance.post(_PATH, {"alias": alias, "model": model})
-        doubt = doubts(model, callable_names(instance))
-    if doubt is not None:
-        say(f"fairlead: WARNING: {opened(doubt)}", to_stderr=True)
+        warning = unknown_model_warning(model, callable_names(instance))
+    if warning is not None:
+        print_message(f"fairlead: WARNING: {opened(warning)}", to_stderr=True)
     if as_json:
         show_json(answer)
     else:
-        say(f"Added the alias {alias} for {model}.")
+        print_message(f"Added the alias {alias} for {model}.")
 
 
 @app.command()
@@ -85,4 +85,4 @@ def remove(
     if as_json:
         show_json({"alias": alias, "model": known[alias], **answer})
     else:
-        say(f"Removed {alias} ({known[alias]}).")
+        print_message(f"Removed {alias} ({known[alias]}).")

@@ -14,7 +14,7 @@ import typer
 from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.cli.progress import transfer, waiting
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def create(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False)
     if as_json:
         show_json(made)
     else:
-        say(f"Made {made['id']} ({made['size'] / 2**20:.1f} MiB).")
+        print_message(f"Made {made['id']} ({made['size'] / 2**20:.1f} MiB).")
 
 
 @app.command("list")
@@ -105,7 +105,7 @@ def export(
     if as_json:
         show_json({"file": str(target), "size": size})
     else:
-        say(f"Wrote {target} ({size / 2**20:.1f} MiB).")
+        print_message(f"Wrote {target} ({size / 2**20:.1f} MiB).")
 
 
 def restore(
@@ -148,7 +148,7 @@ def restore(
     else:
         _print_result(result, is_dry=dry_run)
     if not is_back:
-        say(
+        print_message(
             "Control is still starting: other commands fail until it has. Try them again in a moment."
         )
 
@@ -210,7 +210,7 @@ def _wait_for(instance: Instance, path: str) -> dict[str, Any]:
 
 
 def _wait_until_back(instance: Instance) -> bool:
-    """Waits until control, which starts anew after a restore, answers; False when it does not in time."""
+    """Waits until control, which starts again after a restore, answers; False when it does not in time."""
     begun_s, has_left = time.monotonic(), False
     with waiting("Waiting for control to start with the restored state"):
         while (passed_s := time.monotonic() - begun_s) < _AWAY_S:
@@ -237,9 +237,9 @@ def _print_result(result: dict[str, Any], *, is_dry: bool) -> None:
     rows = [[name.removesuffix("Count"), result[name]] for name in _COUNTS if name in result]
     show_table(["what", "how many"], rows, empty="")
     if is_dry:
-        say("It can be restored; nothing was changed.")
+        print_message("It can be restored; nothing was changed.")
     else:
-        say(f"Restored. The replaced state is stored as {result['replacedBackupId']}.")
+        print_message(f"Restored. The replaced state is stored as {result['replacedBackupId']}.")
 
 
 def _write_new(target: Path, chunks: Iterator[bytes], advance: Any) -> int:

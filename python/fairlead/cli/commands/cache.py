@@ -9,7 +9,7 @@ import typer
 from fairlead.cli.commands.completion import complete_model
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import pick, say, show_json, show_table
+from fairlead.cli.output import pick, print_message, show_json, show_table
 
 app = typer.Typer(help="The response cache.", no_args_is_help=True)
 
@@ -97,4 +97,4 @@ def clear(
     if as_json:
         show_json(answer)
     else:
-        say(f"Forgot {answer['removed']} answers.")
+        print_message(f"Forgot {answer['removed']} answers.")

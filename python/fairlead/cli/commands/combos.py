@@ -10,7 +10,7 @@ from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_combo
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.text.sentence import opened
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def show(
     if as_json:
         show_json(found)
         return
-    say(f"{found['name']} ({found['id']}): {found['strategy']}")
+    print_message(f"{found['name']} ({found['id']}): {found['strategy']}")
     if found["description"]:
-        say(found["description"])
+        print_message(found["description"])
     show_table(
         ["step", "label", "weight", "connection"],
         [
@@ -107,7 +107,7 @@ def create(
     if as_json:
         show_json(created)
     else:
-        say(f"Made {created['name']} ({created['id']}). Callers name it `combo/{name}`.")
+        print_message(f"Made {created['name']} ({created['id']}). Callers name it `combo/{name}`.")
 
 
 @app.command()
@@ -191,7 +191,7 @@ def send_test(
     else:
         cost = shown["costUsd"]
         price = "no price" if cost is None else f"${cost:.6f}"
-        say(
+        print_message(
             f"{shown['provider']}/{shown['model']} answered after {shown['latencyMs']} ms for "
             f"{price}; {shown['failedBefore']} failed before it."
         )
@@ -220,7 +220,7 @@ def simulate(
     if as_json:
         show_json(simulation)
         return
-    say(f"{simulation['combo']}: {simulation['strategy']}, {simulation['why']}.")
+    print_message(f"{simulation['combo']}: {simulation['strategy']}, {simulation['why']}.")
     show_table(
         ["order", "model", "connection", "score", "why not"],
         [
@@ -239,12 +239,15 @@ def simulate(
 
 def _warn_of_steps(steps: list[dict[str, Any]], instance: Instance) -> None:
     """Says which models of a combo nobody serves: it is stored all the same, for a provider that comes later."""
-    from fairlead.cli.model_names import callable_names, doubts
+    from fairlead.cli.model_names import callable_names, unknown_model_warning
 
     known = callable_names(instance)
     for step in steps:
-        if step["kind"] == "model" and (doubt := doubts(step["model"], known)) is not None:
-            say(f"fairlead: WARNING: {opened(doubt)}", to_stderr=True)
+        if (
+            step["kind"] == "model"
+            and (warning := unknown_model_warning(step["model"], known)) is not None
+        ):
+            print_message(f"fairlead: WARNING: {opened(warning)}", to_stderr=True)
 
 
 def _parse_step(text: str) -> dict[str, Any]:

@@ -9,10 +9,10 @@ import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.commands.setup import HOME, AllowContainerWrite, ApiKey, ConfigHome, Model, Remote
-from fairlead.cli.credential import ask_secret
+from fairlead.cli.credential import prompt_secret
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.cli.tool_list import displayed_tools
 
 app = typer.Typer(help="Operator settings.", no_args_is_help=True)
@@ -37,7 +37,7 @@ def show(
     if as_json:
         show_json(settings)
     elif name is not None:
-        say(_text(settings[name]))
+        print_message(_text(settings[name]))
     else:
         rows = [[setting, _text(value)] for setting, value in settings.items()]
         show_table(["setting", "value"], rows, empty="")
@@ -49,7 +49,7 @@ def set_(
     context: typer.Context,
     assignments: Assignments = None,
     from_file: SecretFile = None,
-    ask_password: Annotated[
+    prompt_password: Annotated[
         bool,
         typer.Option(
             "--ask-password", help="Prompt for your password, which security settings require."
@@ -75,7 +75,7 @@ def set_(
         from fairlead.cli.commands.setup import SetupOptions, key_source, setup_tool
         from fairlead.cli.tool_gateway import GatewayChoice
 
-        if from_file or ask_password:
+        if from_file or prompt_password:
             raise CommandFailed("--from-file and --ask-password are for settings, not for a tool.")
         options = SetupOptions(True, False, False, allow_container_write, as_json)
         choice = GatewayChoice(remote, api_key, None, url, data_dir, key_source(context))
@@ -89,14 +89,14 @@ def set_(
     with Instance(url, data_dir) as instance:
         before = instance.get("/api/settings")
         body = {name: _as_before(value, before.get(name)) for name, value in fields.items()}
-        if ask_password:
-            body["currentPassword"] = ask_secret("Current password")
+        if prompt_password:
+            body["currentPassword"] = prompt_secret("Current password")
         after = instance.patch("/api/settings", body)
     if as_json:
         show_json({name: after.get(name) for name in fields})
         return
     for name in fields:
-        say(f"{name} = {_text(after.get(name))}")
+        print_message(f"{name} = {_text(after.get(name))}")
 
 
 def _as_before(value: Any, before: Any) -> Any:

@@ -9,7 +9,7 @@ import typer
 from fairlead.cli.chosen import LOCAL
 from fairlead.cli.commands.completion import complete_context
 from fairlead.cli.options import Json
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 
 app = typer.Typer(help="Gateways that you signed in at.", no_args_is_help=True)
 
@@ -60,7 +60,7 @@ def use(name: Name, as_json: Json = False) -> None:
     if as_json:
         show_json({"current": name})
     else:
-        say(f"Commands work at {name} from now on.")
+        print_message(f"Commands work at {name} from now on.")
 
 
 @app.command()
@@ -76,4 +76,6 @@ def remove(name: Name, as_json: Json = False) -> None:
     if as_json:
         show_json({"removed": name, "current": contexts.current or LOCAL})
         return
-    say(f"Removed {name}. Its token still counts at the gateway until it is revoked there.")
+    print_message(
+        f"Removed {name}. Its token still counts at the gateway until it is revoked there."
+    )

@@ -1,4 +1,4 @@
-"""`fairlead cost`: what was spent, as bars."""
+"""`fairlead cost`: the spending, as bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from fairlead.cli.commands.usage import FIELDS, name_groups
 from fairlead.cli.money import total_of
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 from fairlead.cli.printable import printable
 from fairlead.cli.span import Since, since_parameter
 
@@ -73,10 +73,10 @@ def cost(
     for line in bars(sums, _width()):
         print(line)
     if not sums:
-        say("Nothing was called in that time.")
+        print_message("Nothing was called in that time.")
         return
     whole = total_of(sum(each.usd_micros for each in sums), sum(each.unpriced for each in sums))
-    say(f"{whole} since {page['from']}.")
+    print_message(f"{whole} since {page['from']}.")
 
 
 class CostSum(NamedTuple):
@@ -93,19 +93,19 @@ def bars(sums: list[CostSum], width: int) -> list[str]:
     moneys = [total_of(each.usd_micros, each.unpriced) for each in sums]
     label_width = max(map(len, labels), default=0)
     money_width = max(map(len, moneys), default=0)
-    room = max(width - label_width - money_width - 2, 1)
+    bar_width = max(width - label_width - money_width - 2, 1)
     most = max((each.usd_micros for each in sums), default=0)
     return [
-        f"{label:<{label_width}} {_bar(each.usd_micros, most, room):<{room}} {money:>{money_width}}"
+        f"{label:<{label_width}} {_bar(each.usd_micros, most, bar_width):<{bar_width}} {money:>{money_width}}"
         for label, money, each in zip(labels, moneys, sums, strict=True)
     ]
 
 
-def _bar(value: int, most: int, room: int) -> str:
+def _bar(value: int, most: int, bar_width: int) -> str:
     if most <= 0 or value <= 0:
         return ""
     # Whole arithmetic: a sum that is not zero is seen, however small.
-    eighths = max(value * room * 8 // most, 1)
+    eighths = max(value * bar_width * 8 // most, 1)
     whole, rest = divmod(eighths, 8)
     return _BAR * whole + (_EIGHTHS[rest] if rest else "")
 

@@ -1,4 +1,4 @@
-"""`fairlead doctor`: looks for what is wrong, on this machine and at the gateway, and names what mends it."""
+"""`fairlead doctor`: finds problems on this machine and at the gateway, and names the fixes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from fairlead.cli.finding import Finding, Severity
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 from fairlead.cli.progress import waiting
 
 _MARKS: Final = {Severity.OK: "ok  ", Severity.WARNING: "warn", Severity.FAILURE: "FAIL"}
@@ -37,8 +37,8 @@ def doctor(
         show_json({"ok": not failed, "findings": [each.document() for each in findings]})
     else:
         for each in findings:
-            say(f"{_MARKS[each.severity]}  {each.check}: {each.text}")
+            print_message(f"{_MARKS[each.severity]}  {each.check}: {each.text}")
             if each.fix is not None:
-                say(f"      fix: {each.fix}")
+                print_message(f"      fix: {each.fix}")
     if failed:
         raise typer.Exit(1)

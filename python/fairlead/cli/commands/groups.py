@@ -1,4 +1,4 @@
-"""`fairlead groups`: teams of keys, and what they are parts of."""
+"""`fairlead groups`: groups of keys, and their parents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_group
 from fairlead.cli.commands.keys import KEYS
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
@@ -20,7 +20,7 @@ app = typer.Typer(help="Groups of keys with shared limits.", no_args_is_help=Tru
 NO_GROUP: Final = "none"
 
 
-def _place(group: dict[str, Any]) -> str:
+def _path_label(group: dict[str, Any]) -> str:
     return " / ".join([*(each["name"] for each in group["path"]), group["name"]])
 
 
@@ -30,7 +30,7 @@ GROUPS: Final = Collection(
     kind="group",
     columns={
         "id": "id",
-        "name": _place,
+        "name": _path_label,
         "active": "isActive",
         "keys": "keyCount",
         "members": "memberCount",
@@ -80,7 +80,7 @@ def create(
     if as_json:
         show_json(made)
     else:
-        say(f"Made {made['name']} ({made['id']}).")
+        print_message(f"Made {made['name']} ({made['id']}).")
 
 
 @app.command("list")
@@ -134,7 +134,7 @@ def delete(
     if as_json:
         show_json({"id": found["id"], "name": found["name"], **answer})
     else:
-        say(f"Deleted {found['name']} ({found['id']}).")
+        print_message(f"Deleted {found['name']} ({found['id']}).")
 
 
 @app.command()
@@ -215,7 +215,7 @@ def add_member(
     if as_json:
         show_json(answer)
     else:
-        say(f"{user} is {role} of {group}.")
+        print_message(f"{user} is {role} of {group}.")
 
 
 @app.command("remove-member")
@@ -244,7 +244,7 @@ def remove_member(
     if as_json:
         show_json(answer)
     else:
-        say(f"{user} is no member of {group} any more.")
+        print_message(f"{user} is no member of {group} any more.")
 
 
 def _path(instance: Instance, group: str) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from fairlead.cli.names import provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import pick, say, show_json, show_table
+from fairlead.cli.output import pick, print_message, show_json, show_table
 
 
 def health(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
@@ -27,13 +27,13 @@ def health(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False)
 
 
 def _print(found: dict[str, Any], names: dict[str, str]) -> None:
-    say(
+    print_message(
         f"{found['status']}: version {found['version']}, up {found['uptimeSeconds']:.0f} s, "
         f"{found['memoryBytes'] / 2**20:.0f} MiB."
     )
     for database, fault in found["storage"].items():
         if fault is not None:
-            say(f"The database {database} fails: {fault}")
+            print_message(f"The database {database} fails: {fault}")
     show_table(
         ["worker", "live", "in flight", "streams", "requests", "turned away", "config"],
         [
@@ -66,4 +66,4 @@ def _print(found: dict[str, Any], names: dict[str, str]) -> None:
     )
     down = [task for task in found["tasks"] if not task["running"]]
     for task in down:
-        say(f"The background task {task['name']} is down: {task['lastError']}")
+        print_message(f"The background task {task['name']} is down: {task['lastError']}")

@@ -21,7 +21,7 @@ from fairlead.cli.key_limits import (
     with_limits_in_force,
 )
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 
 app = typer.Typer(help="API keys for callers.", no_args_is_help=True)
 
@@ -176,5 +176,5 @@ def _print_text(key: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         show_json(key)
         return
-    say(key["key"])
-    say("Save the key now: it cannot be shown again.", to_stderr=True)
+    print_message(key["key"])
+    print_message("Save the key now: it cannot be shown again.", to_stderr=True)

@@ -12,7 +12,7 @@ from fairlead.cli.commands.keys import KEYS
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.key_limits import token_limit
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 
 app = typer.Typer(help="Token limits of keys.", no_args_is_help=True)
 
@@ -96,7 +96,7 @@ def add(
     if as_json:
         show_json(made)
     else:
-        say(
+        print_message(
             f"Limited {found['name']} to {made['tokenLimit']:,} tokens {made['resetInterval']} ({made['id']})."
         )
 

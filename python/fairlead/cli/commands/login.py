@@ -11,7 +11,7 @@ import typer
 from fairlead.cli.credential import read_credential
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import Json
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 
 if TYPE_CHECKING:
     from fairlead.cli.context_file import GatewayContext
@@ -95,8 +95,8 @@ def login(
         show_json({"context": chosen, "url": url, "manages": manages})
         return
     reach = "" if manages else " It calls models; management is closed to it."
-    say(f"Signed in at {url} as context {chosen}.{reach}")
-    say("`fairlead contexts use local` goes back to this machine.", to_stderr=True)
+    print_message(f"Signed in at {url} as context {chosen}.{reach}")
+    print_message("`fairlead contexts use local` goes back to this machine.", to_stderr=True)
 
 
 def _check(context: GatewayContext) -> bool:

@@ -15,7 +15,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.money import cost_of
 from fairlead.cli.names import key_names, provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_json_line, show_table
+from fairlead.cli.output import print_message, show_json, show_json_line, show_table
 from fairlead.cli.printable import printable_text
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _print_bodies(bodies: dict[str, Any]) -> None:
 
 def _print_body(title: str, message: dict[str, Any]) -> None:
     cut = ", only the beginning is kept" if message["isCut"] else ""
-    say(f"{title}: {message['contentType'] or 'no body'}, {message['bytes']} bytes{cut}")
+    print_message(f"{title}: {message['contentType'] or 'no body'}, {message['bytes']} bytes{cut}")
     text = message.get("text") or message["body"]
     print(printable_text(text) if text is not None else "It is none that is kept.")
     print()
@@ -209,7 +209,7 @@ class LogFeed:
             self._shown.popitem(last=False)
 
     def mark_present(self) -> None:
-        """Remembers what is there already."""
+        """Remembers the existing rows."""
         self.mark(self.instance.get(_PATH, limit=_PAGE, **self._filters)["logs"])
 
     def fresh(self) -> list[Record]:
@@ -233,7 +233,7 @@ def _follow(feed: LogFeed, first: list[Record], *, as_json: bool) -> None:
     feed.mark_present()
     feed.mark(first)
     if not as_json:
-        say(_line(list(_COLUMNS)))
+        print_message(_line(list(_COLUMNS)))
     _print(list(reversed(first)), names, as_json=as_json)
     last_answer_s = time.monotonic()
     while True:
@@ -241,7 +241,7 @@ def _follow(feed: LogFeed, first: list[Record], *, as_json: bool) -> None:
         try:
             _print(feed.fresh(), names, as_json=as_json)
             for count in feed.refused.fresh() if feed.refused else ():
-                say(_line(_refused_row(count)))
+                print_message(_line(_refused_row(count)))
         except CommandFailed:
             if time.monotonic() - last_answer_s > _PATIENCE_S:
                 raise
@@ -254,7 +254,7 @@ def _print(records: list[Record], names: dict[str, str], *, as_json: bool) -> No
         if as_json:
             show_json_line(record)
         else:
-            say(_line(_row(record, names)))
+            print_message(_line(_row(record, names)))
 
 
 def _line(cells: list[Any]) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 
 if TYPE_CHECKING:
     from fairlead.store.copying import CopiedTable
@@ -61,8 +61,10 @@ def migrate(
             {name: {"rows": each.rows, "sha256": each.sha256} for name, each in totals.items()}
         )
         return
-    say(f"{rows} rows of {len(totals)} tables are in the {to} store, read back and compared.")
-    say(_next_step(to))
+    print_message(
+        f"{rows} rows of {len(totals)} tables are in the {to} store, read back and compared."
+    )
+    print_message(_next_step(to))
 
 
 def _next_step(to: str) -> str:

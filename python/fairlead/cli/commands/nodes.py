@@ -1,4 +1,4 @@
-"""`fairlead nodes`: endpoints of one's own, reached by a prefix."""
+"""`fairlead nodes`: custom endpoints, addressed by a prefix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_node
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 
 app = typer.Typer(help="Your own provider endpoints.", no_args_is_help=True)
 
@@ -63,7 +63,7 @@ def add(
     if as_json:
         show_json(answer)
     else:
-        say(f"Added {prefix} ({answer['node']['id']}).")
+        print_message(f"Added {prefix} ({answer['node']['id']}).")
 
 
 @app.command("list")

@@ -16,7 +16,7 @@ from fairlead.cli.commands.nodes import NODES
 from fairlead.cli.credential import read_credential
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.text.near_names import did_you_mean
 
 app = typer.Typer(help="Connections to providers.", no_args_is_help=True)
@@ -93,7 +93,7 @@ def add(
     if as_json:
         show_json(answer)
     else:
-        say(f"Added {name} at {provider} ({answer['connection']['id']}).")
+        print_message(f"Added {name} at {provider} ({answer['connection']['id']}).")
 
 
 def _free_name(provider: str, taken: Container[str]) -> str:
@@ -172,9 +172,9 @@ def check(
     if as_json:
         show_json(result)
     elif result["valid"]:
-        say(f"{found['name']} works ({result['latencyMs']} ms).")
+        print_message(f"{found['name']} works ({result['latencyMs']} ms).")
     else:
-        say(f"{found['name']} does not work: {result['error']}")
+        print_message(f"{found['name']} does not work: {result['error']}")
     if not result["valid"]:
         raise typer.Exit(1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.failure import GatewayRefused
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.cli.span import since_parameter
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def mention_refused(instance: Instance) -> None:
     requests = answer["requests"]
     if requests:
         what = "request was" if requests == 1 else "requests were"
-        say(
+        print_message(
             f"{requests:,} {what} refused in the last 24 hours because of the caller's key or address: see "
             "`fairlead logs --refused`."
         )
@@ -58,14 +58,14 @@ class RefusedFeed:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._printed = {_place(count) for count in self._newest()}
+        self._printed = {_identity_of(count) for count in self._newest()}
 
     def fresh(self) -> list[Count]:
         """New groups, the oldest first."""
         newest = self._newest()
-        found = [count for count in newest if _place(count) not in self._printed]
+        found = [count for count in newest if _identity_of(count) not in self._printed]
         # Older groups are on no later page.
-        self._printed = {_place(count) for count in newest}
+        self._printed = {_identity_of(count) for count in newest}
         return found[::-1]
 
     def _newest(self) -> list[Count]:
@@ -83,5 +83,5 @@ def _newest_of(instance: Instance, **query: Any) -> dict[str, Any]:
         return {"requests": 0, "refused": []}
 
 
-def _place(count: Count) -> tuple[Any, ...]:
+def _identity_of(count: Count) -> tuple[Any, ...]:
     return tuple(value for name, value in count.items() if name != "requests")

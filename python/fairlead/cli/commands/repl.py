@@ -14,9 +14,9 @@ import typer
 
 from fairlead.cli.commands.chat import MaxTokens, Model, System, print_pieces, wanted_model
 from fairlead.cli.failure import CommandFailed
-from fairlead.cli.model_names import callable_names, doubts
+from fairlead.cli.model_names import callable_names, unknown_model_warning
 from fairlead.cli.options import DATA_DIR, DataDir, Url
-from fairlead.cli.output import say
+from fairlead.cli.output import print_message
 from fairlead.text.sentence import opened
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Dialogue:
                 elif not self._obey(line):
                     return
             except CommandFailed as failure:
-                say(f"fairlead: {failure.sentence}", to_stderr=True)
+                print_message(f"fairlead: {failure.sentence}", to_stderr=True)
 
     def _answer(self, question: str) -> None:
         attachments, self._attachments = self._attachments, []
@@ -102,17 +102,21 @@ class Dialogue:
             case "/help":
                 print(_HELP)
             case "/model":
-                if rest and (doubt := doubts(rest, callable_names(self._instance))) is not None:
-                    say(f"fairlead: WARNING: {opened(doubt)}", to_stderr=True)
+                if (
+                    rest
+                    and (warning := unknown_model_warning(rest, callable_names(self._instance)))
+                    is not None
+                ):
+                    print_message(f"fairlead: WARNING: {opened(warning)}", to_stderr=True)
                 self._conversation.model = rest or self._conversation.model
-                say(f"The model is {self._conversation.model}.")
+                print_message(f"The model is {self._conversation.model}.")
             case "/file":
                 self._attach(rest)
             case "/clear":
                 self._conversation.messages[:] = self._system
-                say("The conversation is empty.")
+                print_message("The conversation is empty.")
             case "/cost":
-                say(_cost(self._instance, self._conversation.request_ids))
+                print_message(_cost(self._instance, self._conversation.request_ids))
             case _:
                 raise CommandFailed(f"there is no {word}: /help lists what there is.")
         return True
@@ -127,7 +131,7 @@ class Dialogue:
         if not paths:
             raise CommandFailed("name the file: /file PATH.")
         self._attachments += [attachment(Path(path).expanduser()) for path in paths]
-        say(f"{len(self._attachments)} to be sent with the next question.")
+        print_message(f"{len(self._attachments)} to be sent with the next question.")
 
 
 def _cost(instance: Instance, request_ids: list[str]) -> str:
@@ -195,7 +199,7 @@ def _keep_history(path: Path, write: Any) -> None:
         path.chmod(0o600)
         write(path)
     except OSError as error:
-        say(f"fairlead: {path} cannot be written ({error.strerror}).", to_stderr=True)
+        print_message(f"fairlead: {path} cannot be written ({error.strerror}).", to_stderr=True)
 
 
 def _prompt(*, goes_on: bool) -> str:

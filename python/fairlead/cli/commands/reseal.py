@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 
 
 def reseal(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
@@ -27,7 +27,9 @@ def reseal(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False)
     if as_json:
         show_json({"resealed": resealed, "left": 0})
         return
-    say(f"{resealed} secrets were sealed with the present key; none is left with another.")
-    say(
+    print_message(
+        f"{resealed} secrets were sealed with the present key; none is left with another."
+    )
+    print_message(
         "Start every node without FAIRLEAD_OTHER_SECRET_KEY, and keep the old key for backups made before."
     )

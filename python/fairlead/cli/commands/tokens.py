@@ -9,7 +9,7 @@ import typer
 
 from fairlead.cli.collection import Collection
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json
+from fairlead.cli.output import print_message, show_json
 
 app = typer.Typer(help="Access tokens for management.", no_args_is_help=True)
 
@@ -59,8 +59,8 @@ def create(
     if as_json:
         show_json(created)
         return
-    say(created["token"])
-    say("Save the token now: it cannot be shown again.", to_stderr=True)
+    print_message(created["token"])
+    print_message("Save the token now: it cannot be shown again.", to_stderr=True)
 
 
 @app.command("list")

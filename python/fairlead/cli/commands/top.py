@@ -1,4 +1,4 @@
-"""`fairlead top`: the traffic of this moment, drawn anew every few seconds."""
+"""`fairlead top`: the traffic of this moment, drawn again every few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairlead usage`: requests, tokens, cost and latency over time; `fairlead usage rebuild` makes the database anew."""
+"""`fairlead usage`: requests, tokens, cost and latency over time; `fairlead usage rebuild` makes the database again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.money import total
 from fairlead.cli.names import key_names, provider_names
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import say, show_json, show_table
+from fairlead.cli.output import print_message, show_json, show_table
 from fairlead.cli.span import Since, since_parameter
 
 if TYPE_CHECKING:
@@ -129,9 +129,11 @@ def rebuild(data_dir: DataDir = DATA_DIR, as_json: Json = False) -> None:
     if as_json:
         show_json({"segments": made.segments, "requests": made.requests, "replaced": replaced})
         return
-    say(f"usage.duckdb has {made.requests} requests of {made.segments} segments.")
+    print_message(f"usage.duckdb has {made.requests} requests of {made.segments} segments.")
     if replaced is not None:
-        say(f"The file that was there before is {replaced}: delete it when you do not need it.")
+        print_message(
+            f"The file that was there before is {replaced}: delete it when you do not need it."
+        )
 
 
 def name_groups(instance: Instance, rows: list[dict[str, Any]], groups: list[str]) -> None:

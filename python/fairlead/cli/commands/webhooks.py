@@ -12,7 +12,7 @@ from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
-from fairlead.cli.output import pick, say, show_json, show_table
+from fairlead.cli.output import pick, print_message, show_json, show_table
 
 app = typer.Typer(help="Webhooks and their deliveries.", no_args_is_help=True)
 
@@ -69,8 +69,8 @@ def create(
     if as_json:
         show_json(created)
         return
-    say(created["secret"])
-    say(
+    print_message(created["secret"])
+    print_message(
         f"Keep it: it cannot be shown again. The webhook's id is {created['webhook']['id']}.",
         to_stderr=True,
     )
@@ -123,7 +123,7 @@ def send_test(
     if not answer["delivered"]:
         raise CommandFailed(f"the test was not delivered. {answer['error']}")
     if not as_json:
-        say(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
+        print_message(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
 
 
 @app.command()
@@ -179,8 +179,10 @@ def rotate_secret(
     if as_json:
         show_json(answer)
         return
-    say(answer["secret"])
-    say(f"Keep it: it cannot be shown again. Old ones count for {keep_hours} h.", to_stderr=True)
+    print_message(answer["secret"])
+    print_message(
+        f"Keep it: it cannot be shown again. Old ones count for {keep_hours} h.", to_stderr=True
+    )
 
 
 @app.command()
@@ -200,7 +202,7 @@ def redeliver(
     if as_json:
         show_json(answer)
     else:
-        say(f"{answer['requeued']} to be sent again.")
+        print_message(f"{answer['requeued']} to be sent again.")
 
 
 @app.command()
@@ -251,7 +253,7 @@ def verify(
             )
     except ValueError as error:
         raise CommandFailed(f"the delivery is not genuine: {error}.") from None
-    say("The delivery is genuine.")
+    print_message("The delivery is genuine.")
 
 
 def _keys(place: str) -> bytes:

@@ -74,7 +74,7 @@ class Sessions:
         )
 
     async def _place(self, entry: ToolEntry, name: str | None) -> Session:
-        """The caller's session, or room for a new one."""
+        """The caller's session, or a free slot for a new one."""
         while (found := self._find(entry, name)) is not None:
             if found.is_busy:
                 message = f"This session of {entry.name} is answering another request: wait for it, or name another."

@@ -69,7 +69,7 @@ class Tool:
     async def greet(self) -> None:
         """Agrees on the protocol. Nothing of this machine is offered: neither files nor terminals."""
         offered = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
-        greeting = await self._ask(
+        greeting = await self._call_agent(
             "initialize",
             protocolVersion=PROTOCOL,
             clientCapabilities=offered,
@@ -83,7 +83,7 @@ class Tool:
 
     async def begin(self) -> None:
         """Begins a conversation in which nothing was said yet."""
-        answer = await self._ask("session/new", cwd=str(self._folder), mcpServers=[])
+        answer = await self._call_agent("session/new", cwd=str(self._folder), mcpServers=[])
         session = answer.get("sessionId")
         if not isinstance(session, str):
             raise self._fault("answered without a session's id")
@@ -106,7 +106,7 @@ class Tool:
             yield piece
 
     async def cancel(self) -> None:
-        """Tells it to stop, and waits a moment until it has."""
+        """Asks the tool to stop, and waits briefly until it has."""
         prompting = self._prompting
         if prompting is None or prompting.done() or self._session is None:
             return
@@ -172,7 +172,7 @@ class Tool:
         if self._pieces is pieces:
             await pieces.put(end)
 
-    async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+    async def _call_agent(self, method: str, **params: Any) -> dict[str, Any]:
         try:
             async with asyncio.timeout(_START_S):
                 return await self._peer.ask(method, params)

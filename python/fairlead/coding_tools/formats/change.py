@@ -9,7 +9,7 @@ from typing import Any, Final
 
 Step = str | dict[str, str]
 """A member's name in a mapping, or the one field by whose value an entry of a list is found."""
-Place = tuple[Step, ...]
+DocPath = tuple[Step, ...]
 
 
 class _Absent:
@@ -24,9 +24,9 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`value` is the new value at `place`: strings, numbers, booleans, lists and mappings, or `ABSENT`."""
+    """`value` is the new value at `doc_path`: strings, numbers, booleans, lists and mappings, or `ABSENT`."""
 
-    place: Place
+    doc_path: DocPath
     value: Any
 
 
@@ -43,10 +43,10 @@ def entry_index(entries: Sequence[Any], step: dict[str, str]) -> int | None:
     return None
 
 
-def value_at(document: Any, place: Place) -> Any:
+def value_at(document: Any, doc_path: DocPath) -> Any:
     """The value at a place of a parsed document, or `ABSENT`."""
     found = document
-    for step in place:
+    for step in doc_path:
         if isinstance(step, str):
             if not isinstance(found, dict) or step not in found:
                 return ABSENT
@@ -59,17 +59,17 @@ def value_at(document: Any, place: Place) -> Any:
     return found
 
 
-def deepest_existing(document: Any, place: Place) -> int:
+def deepest_existing(document: Any, doc_path: DocPath) -> int:
     """How many steps of the place the document has."""
     known = 0
-    while known < len(place) and value_at(document, place[: known + 1]) is not ABSENT:
+    while known < len(doc_path) and value_at(document, doc_path[: known + 1]) is not ABSENT:
         known += 1
     return known
 
 
-def wrapped(place: Place, value: Any) -> Any:
+def wrapped(doc_path: DocPath, value: Any) -> Any:
     """The value within the mappings and lists that lead to it."""
-    for step in reversed(place):
+    for step in reversed(doc_path):
         value = {step: value} if isinstance(step, str) else [value]
     return value
 
@@ -81,19 +81,19 @@ def changed_document(document: Any, changes: Sequence[Change]) -> Any:
     after = copy.deepcopy(document)
     for change in changes:
         if change.value is ABSENT:
-            _remove(after, change.place)
+            _remove(after, change.doc_path)
             continue
-        if after == {} and not isinstance(change.place[0], str):
+        if after == {} and not isinstance(change.doc_path[0], str):
             after = []
-        _set(after, change.place, copy.deepcopy(change.value))
+        _set(after, change.doc_path, copy.deepcopy(change.value))
     return {} if after == [] else after
 
 
-def _set(document: Any, place: Place, value: Any) -> None:
-    known = min(deepest_existing(document, place), len(place) - 1)
-    owner, step = value_at(document, place[:known]), place[known]
-    rest = wrapped(place[known + 1 :], value)
-    check_owner(owner, step, place[:known])
+def _set(document: Any, doc_path: DocPath, value: Any) -> None:
+    known = min(deepest_existing(document, doc_path), len(doc_path) - 1)
+    owner, step = value_at(document, doc_path[:known]), doc_path[known]
+    rest = wrapped(doc_path[known + 1 :], value)
+    check_owner(owner, step, doc_path[:known])
     if isinstance(step, str):
         owner[step] = rest
     elif (at := entry_index(owner, step)) is None:
@@ -102,22 +102,22 @@ def _set(document: Any, place: Place, value: Any) -> None:
         owner[at] = rest
 
 
-def check_owner(owner: Any, step: Step, place: Place) -> None:
+def check_owner(owner: Any, step: Step, doc_path: DocPath) -> None:
     """Raises `UneditableFile` where the document has another kind of value than the change needs."""
     wanted: type = dict if isinstance(step, str) else list
     if not isinstance(owner, wanted):
         kind = "a mapping" if wanted is dict else "a list"
-        raise UneditableFile(f"{name_of(place)} is not {kind}: correct it, or move it away.")
+        raise UneditableFile(f"{name_of(doc_path)} is not {kind}: correct it, or move it away.")
 
 
-def name_of(place: Place) -> str:
+def name_of(doc_path: DocPath) -> str:
     """A place for people, such as `provider.fairlead`."""
-    steps = (step if isinstance(step, str) else next(iter(step.values())) for step in place)
+    steps = (step if isinstance(step, str) else next(iter(step.values())) for step in doc_path)
     return ".".join(steps) or "the document"
 
 
-def _remove(document: Any, place: Place) -> None:
-    owner, step = value_at(document, place[:-1]), place[-1]
+def _remove(document: Any, doc_path: DocPath) -> None:
+    owner, step = value_at(document, doc_path[:-1]), doc_path[-1]
     if isinstance(step, str):
         if isinstance(owner, dict):
             owner.pop(step, None)
@@ -133,22 +133,22 @@ def inverse(before: Any, after: Any, changes: Sequence[Change]) -> list[Change]:
     taken_back: list[Change] = []
     present = copy.deepcopy(after)
     for change in reversed(changes):
-        now, was = value_at(present, change.place), value_at(before, change.place)
+        now, was = value_at(present, change.doc_path), value_at(before, change.doc_path)
         if now is ABSENT or now != change.value:
             continue
-        step = Change(change.place, was)
+        step = Change(change.doc_path, was)
         if was is ABSENT:
-            step = Change(_emptied(before, present, change.place), ABSENT)
+            step = Change(_emptied(before, present, change.doc_path), ABSENT)
         taken_back.append(step)
         present = changed_document(present, [step])
     return taken_back
 
 
-def _emptied(before: Any, present: Any, place: Place) -> Place:
+def _emptied(before: Any, present: Any, doc_path: DocPath) -> DocPath:
     """The place, or the outermost of those that lead to it which hold nothing else and were not there before."""
-    while len(place) > 1:
-        owner = value_at(present, place[:-1])
-        if value_at(before, place[:-1]) is not ABSENT or len(owner) > 1:
+    while len(doc_path) > 1:
+        owner = value_at(present, doc_path[:-1])
+        if value_at(before, doc_path[:-1]) is not ABSENT or len(owner) > 1:
             break
-        place = place[:-1]
-    return place
+        doc_path = doc_path[:-1]
+    return doc_path

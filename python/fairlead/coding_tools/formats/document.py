@@ -52,16 +52,16 @@ def edit(kind: Format, content: bytes, changes: Sequence[Change]) -> bytes:
     meant = changed_document(_read(kind, text).value, changes)
     for change in changes:
         document = _read(kind, text)
-        if value_at(document.value, change.place) == change.value:
+        if value_at(document.value, change.doc_path) == change.value:
             continue
         try:
             text = document.edited(change)
             after = _read(kind, text).value
         except UneditableFile as error:
-            raise UneditableFile(f"{name_of(change.place)} cannot be set: {error}") from None
+            raise UneditableFile(f"{name_of(change.doc_path)} cannot be set: {error}") from None
         if after != changed_document(document.value, [change]):
             raise UneditableFile(
-                f"{name_of(change.place)} cannot be set without changing something else: write it by hand."
+                f"{name_of(change.doc_path)} cannot be set without changing something else: write it by hand."
             )
     if _read(kind, text).value != meant:
         raise UneditableFile("the changes contradict each other.")

@@ -29,7 +29,7 @@ class EnvText:
 
     def edited(self, change: Change) -> str:
         """The text after one change. The last assignment of a name is the one that counts."""
-        (name,) = change.place
+        (name,) = change.doc_path
         if not isinstance(name, str):
             raise UneditableFile("an .env file has no lists.")
         found = [each for each in self._bindings if each.key == name]

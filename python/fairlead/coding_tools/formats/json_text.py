@@ -14,7 +14,7 @@ from typing import Any, Final
 from fairlead.coding_tools.formats.change import (
     ABSENT,
     Change,
-    Place,
+    DocPath,
     Step,
     UneditableFile,
     check_owner,
@@ -65,14 +65,17 @@ class JsonText:
     def edited(self, change: Change) -> str:
         """The text after one change."""
         node, known = self._root, 0
-        while known < len(change.place) and (item := _find(node, change.place[known])) is not None:
+        while (
+            known < len(change.doc_path)
+            and (item := _find(node, change.doc_path[known])) is not None
+        ):
             known += 1
-            if known == len(change.place):
+            if known == len(change.doc_path):
                 return self._changed(node, item, change.value)
             node = item.node
         if change.value is ABSENT:
             return self._text
-        return self._added(node, change.place[known:], change.value, change.place[:known])
+        return self._added(node, change.doc_path[known:], change.value, change.doc_path[:known])
 
     def _changed(self, owner: _Node, item: _Item, value: Any) -> str:
         text = self._text
@@ -87,8 +90,8 @@ class JsonText:
         before = owner.items[at - 1].comma if at else None
         return text if before is None else text[:before] + text[before + 1 :]
 
-    def _added(self, owner: _Node, place: Place, value: Any, above: Place) -> str:
-        step = place[0]
+    def _added(self, owner: _Node, doc_path: DocPath, value: Any, above: DocPath) -> str:
+        step = doc_path[0]
         check_owner(owner.value, step, above)
         text, closing = self._text, owner.end - 1
         blank = len(text[:closing].rstrip())
@@ -96,7 +99,7 @@ class JsonText:
         indent = self._indent(closing) + "  "
         if owner.items and is_spread:
             indent = self._indent(owner.items[-1].start)
-        rendered = _render(wrapped(place[1:], value), indent)
+        rendered = _render(wrapped(doc_path[1:], value), indent)
         if isinstance(step, str):
             rendered = f"{json.dumps(step, ensure_ascii=False)}: {rendered}"
         lead = f"\n{indent}" if is_spread else (" " if owner.items else "")

@@ -18,7 +18,7 @@ from typing import Any
 from fairlead.coding_tools.formats.change import (
     ABSENT,
     Change,
-    Place,
+    DocPath,
     UneditableFile,
     deepest_existing,
     entry_index,
@@ -63,9 +63,9 @@ class TomlText:
 
     def edited(self, change: Change) -> str:
         """The text after one change."""
-        place, value = change.place, change.value
-        if deepest_existing(self.value, place) == len(place):
-            address = self._address(place)
+        doc_path, value = change.doc_path, change.value
+        if deepest_existing(self.value, doc_path) == len(doc_path):
+            address = self._address(doc_path)
             if value is ABSENT:
                 return self._without(address)
             exact = next((each for each in self._assignments() if each.address == address), None)
@@ -73,36 +73,36 @@ class TomlText:
                 text = self._text
                 return text[: exact.value] + _inline(value) + text[exact.value_end :]
             return TomlText(self._without(address)).edited(change)
-        return self._text if value is ABSENT else self._added(place, value)
+        return self._text if value is ABSENT else self._added(doc_path, value)
 
     def _assignments(self) -> Iterator[_Statement]:
         return (each for each in self._statements if each.value is not None)
 
-    def _address(self, place: Place) -> Address:
+    def _address(self, doc_path: DocPath) -> Address:
         address: list[str | int] = []
-        for at, step in enumerate(place):
+        for at, step in enumerate(doc_path):
             if isinstance(step, str):
                 address.append(step)
             else:
-                address.append(entry_index(value_at(self.value, place[:at]), step) or 0)
+                address.append(entry_index(value_at(self.value, doc_path[:at]), step) or 0)
         return tuple(address)
 
-    def _added(self, place: Place, value: Any) -> str:
-        step = place[-1]
+    def _added(self, doc_path: DocPath, value: Any) -> str:
+        step = doc_path[-1]
         if isinstance(step, dict):
-            return self._appended(f"[[{_dotted(place[:-1])}]]", value)
+            return self._appended(f"[[{_dotted(doc_path[:-1])}]]", value)
         if isinstance(value, dict):
-            return self._appended(f"[{_dotted(place)}]", value)
+            return self._appended(f"[{_dotted(doc_path)}]", value)
         line = f"{_key(step)} = {_inline(value)}"
-        if len(place) == 1:
+        if len(doc_path) == 1:
             before_tables = [each for each in self._assignments() if len(each.address) == 1]
             if not before_tables:
                 start = 1 if self._text.startswith("\ufeff") else 0
                 return f"{self._text[:start]}{line}\n{self._text[start:]}"
             return self._line_after(before_tables[-1], line)
-        known = deepest_existing(self.value, place[:-1])
-        if known == len(place) - 1:
-            address = self._address(place[:-1])
+        known = deepest_existing(self.value, doc_path[:-1])
+        if known == len(doc_path) - 1:
+            address = self._address(doc_path[:-1])
             own = [
                 each
                 for each in self._statements
@@ -110,7 +110,7 @@ class TomlText:
             ]
             if own:
                 return self._line_after(own[-1], line)
-        return self._appended(f"[{_dotted(place[:-1])}]", wrapped(place[-1:], value))
+        return self._appended(f"[{_dotted(doc_path[:-1])}]", wrapped(doc_path[-1:], value))
 
     def _line_after(self, statement: _Statement, line: str) -> str:
         text, at = self._text, statement.end
@@ -232,10 +232,10 @@ def _line_end(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _dotted(place: Place) -> str:
-    if not all(isinstance(step, str) for step in place):
+def _dotted(doc_path: DocPath) -> str:
+    if not all(isinstance(step, str) for step in doc_path):
         raise UneditableFile("a table within an entry of a list cannot be added.")
-    return ".".join(_key(str(step)) for step in place)
+    return ".".join(_key(str(step)) for step in doc_path)
 
 
 def _key(name: str) -> str:

@@ -15,7 +15,7 @@ import yaml
 from fairlead.coding_tools.formats.change import (
     ABSENT,
     Change,
-    Place,
+    DocPath,
     Step,
     UneditableFile,
     check_owner,
@@ -49,17 +49,17 @@ class YamlText:
     def edited(self, change: Change) -> str:
         """The text after one change."""
         node, known = self._root, 0
-        while node is not None and known < len(change.place):
-            child = _child(node, change.place[known])
+        while node is not None and known < len(change.doc_path):
+            child = _child(node, change.doc_path[known])
             if child is None:
                 break
             known += 1
-            if known == len(change.place):
+            if known == len(change.doc_path):
                 return self._changed(node, *child, change.value)
             node = child[1]
         if change.value is ABSENT:
             return self._text
-        return self._added(node, change.place[known:], change.value, change.place[:known])
+        return self._added(node, change.doc_path[known:], change.value, change.doc_path[:known])
 
     def _changed(self, owner: yaml.Node, first: yaml.Node, node: yaml.Node, value: Any) -> str:
         text = self._text
@@ -84,14 +84,16 @@ class YamlText:
             start -= 1
         return text[:start] + text[end:]
 
-    def _added(self, owner: yaml.Node | None, place: Place, value: Any, above: Place) -> str:
-        content = {place[0]: wrapped(place[1:], value)} if isinstance(place[0], str) else None
-        new: Any = [wrapped(place[1:], value)] if content is None else content
+    def _added(self, owner: yaml.Node | None, doc_path: DocPath, value: Any, above: DocPath) -> str:
+        content = (
+            {doc_path[0]: wrapped(doc_path[1:], value)} if isinstance(doc_path[0], str) else None
+        )
+        new: Any = [wrapped(doc_path[1:], value)] if content is None else content
         if owner is None:
             return self._with_lines(len(self._text), _lines(new, 0))
         text = self._text
         check_owner(
-            {} if isinstance(owner, yaml.MappingNode) else _list_or_none(owner), place[0], above
+            {} if isinstance(owner, yaml.MappingNode) else _list_or_none(owner), doc_path[0], above
         )
         if owner.flow_style:
             closing = owner.end_mark.index - 1

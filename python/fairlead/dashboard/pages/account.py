@@ -1,4 +1,4 @@
-"""One's own account: password, second factor, sessions, tool clients and their tokens. For everybody."""
+"""Your account: password, second factor, sessions, tool clients and their tokens. For every user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ URI: Final = "uri"
 
 
 async def show(visit: Visit) -> View:
-    """The page of one's own account: the person, and everything that acts in their name."""
+    """The page of your account: the user, and everything that acts on their behalf."""
     api = visit.api
     me, factor, sessions, grants, tokens = await asyncio.gather(
         api.get("/api/auth/me"),
@@ -46,7 +46,7 @@ async def show(visit: Visit) -> View:
     return View("account.html", fields)
 
 
-async def ask_end_others(_visit: Visit, _typed: FormFields) -> Question:
+async def confirm_end_others(_visit: Visit, _typed: FormFields) -> Question:
     """Names what ends."""
     goes = ["Every session of yours but this one, on every device, at once."]
     return Question("End all other sessions?", goes, "End them", f"/dashboard{PLACE}")
@@ -64,7 +64,7 @@ async def end(visit: Visit, typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_withdraw(visit: Visit, typed: FormFields) -> Question:
+async def confirm_withdraw(visit: Visit, typed: FormFields) -> Question:
     """Names the client whose approval goes."""
     grants = (await visit.api.get("/api/auth/grants"))["grants"]
     name = next((each["clientName"] for each in grants if each["id"] == typed.get("id")), "it")
@@ -90,7 +90,7 @@ async def make(visit: Visit, typed: FormFields) -> View:
     return View("token_made.html", fields, status=201)
 
 
-async def ask_revoke(visit: Visit, typed: FormFields) -> Question:
+async def confirm_revoke(visit: Visit, typed: FormFields) -> Question:
     """Names the token that goes."""
     tokens = await read_all(visit.api, "/api/me/tokens", "items")
     name = next((each["name"] for each in tokens if each["id"] == typed.get("id")), "")
@@ -183,10 +183,10 @@ PAGES = (
         right="person",
         actions={
             "end": Action(end, "The session has ended."),
-            "end-others": Action(end_others, "All other sessions have ended.", ask_end_others),
-            "withdraw": Action(withdraw, "The approval was revoked.", ask_withdraw),
+            "end-others": Action(end_others, "All other sessions have ended.", confirm_end_others),
+            "withdraw": Action(withdraw, "The approval was revoked.", confirm_withdraw),
             "make": Action(make, "The token was made."),
-            "revoke": Action(revoke, "The token was revoked.", ask_revoke),
+            "revoke": Action(revoke, "The token was revoked.", confirm_revoke),
         },
     ),
     Page(

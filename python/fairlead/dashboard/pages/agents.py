@@ -84,15 +84,15 @@ async def change(visit: Visit, typed: FormFields) -> str:
     return f"{PLACE}/{agent['id']}"
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with an agent."""
     agent = await visit.api.get(_path(visit))
     goes = [
         f"The agent {agent['name']}: {agent['path']} answers no more.",
         "Its tasks: those in progress are cancelled, and the others deleted.",
     ]
-    place = f"/dashboard{PLACE}/{agent['id']}"
-    return Question(f"Delete the agent {agent['name']}?", goes, "Delete it", place)
+    page_url = f"/dashboard{PLACE}/{agent['id']}"
+    return Question(f"Delete the agent {agent['name']}?", goes, "Delete it", page_url)
 
 
 async def delete(visit: Visit, _typed: FormFields) -> str:
@@ -124,7 +124,7 @@ PAGES = (
         show_agent,
         actions={
             "change": Action(change, "The agent was saved."),
-            "delete": Action(delete, "The agent was deleted.", ask_delete),
+            "delete": Action(delete, "The agent was deleted.", confirm_delete),
         },
     ),
 )

@@ -62,7 +62,7 @@ async def make(visit: Visit, _typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_restore(visit: Visit, typed: FormFields) -> Question:
+async def confirm_restore(visit: Visit, typed: FormFields) -> Question:
     """Names all that a restore replaces."""
     backup = await _backup(visit, typed)
     goes = [
@@ -82,7 +82,7 @@ async def restore(visit: Visit, typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_delete(visit: Visit, typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, typed: FormFields) -> Question:
     """Names the copy that goes."""
     backup = await _backup(visit, typed)
     goes = [
@@ -127,9 +127,9 @@ PAGES = (
             "restore": Action(
                 restore,
                 "The backup was restored; the state before it is the newest backup.",
-                ask_restore,
+                confirm_restore,
             ),
-            "delete": Action(delete, "The backup was deleted.", ask_delete),
+            "delete": Action(delete, "The backup was deleted.", confirm_delete),
             "schedule": Action(change_schedule, "The schedule is in force."),
         },
     ),

@@ -164,15 +164,15 @@ async def show_batch(visit: Visit) -> View:
     return View("batch.html", fields, ("state",))
 
 
-async def ask_cancel(visit: Visit, typed: FormFields) -> Question:
+async def confirm_cancel(visit: Visit, typed: FormFields) -> Question:
     """Names what cancelling does."""
     batch_id = visit.params["batch_id"]
     goes = [
         "Lines that have not started will not run; those in progress have half a minute.",
         "Finished answers are in the output file, and were charged.",
     ]
-    place = f"/dashboard{PLACE}/{batch_id}?{KEY}={quote(typed.get(KEY, ''))}"
-    return Question("Cancel this batch?", goes, "Cancel it", place)
+    page_url = f"/dashboard{PLACE}/{batch_id}?{KEY}={quote(typed.get(KEY, ''))}"
+    return Question("Cancel this batch?", goes, "Cancel it", page_url)
 
 
 async def cancel(visit: Visit, typed: FormFields) -> str:
@@ -189,13 +189,13 @@ async def show_content(visit: Visit) -> Response:
     return api.answer_of(f"/v1/files/{file['id']}/content")
 
 
-async def ask_delete(visit: Visit, typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, typed: FormFields) -> Question:
     """Names the file that goes."""
     api = await required_key(visit, "files", typed)
     file = await api.get(f"/v1/files/{typed.get('file') or 'none'}")
     goes = [f"The file {file['filename']} ({figures.size(file['bytes'])}), for good."]
-    place = f"/dashboard{PLACE}?{KEY}={quote(api.key_id)}"
-    return Question(f"Delete the file {file['filename']}?", goes, "Delete it", place)
+    page_url = f"/dashboard{PLACE}?{KEY}={quote(api.key_id)}"
+    return Question(f"Delete the file {file['filename']}?", goes, "Delete it", page_url)
 
 
 async def delete(visit: Visit, typed: FormFields) -> str:
@@ -259,7 +259,7 @@ PAGES = (
         group="Build",
         rank=5,
         icon="batches",
-        actions={"delete": Action(delete, "The file was deleted.", ask_delete)},
+        actions={"delete": Action(delete, "The file was deleted.", confirm_delete)},
     ),
     Page(
         "batches/new",
@@ -277,7 +277,7 @@ PAGES = (
         "batches/{batch_id}",
         "Batch",
         show_batch,
-        actions={"cancel": Action(cancel, "The batch is being cancelled.", ask_cancel)},
+        actions={"cancel": Action(cancel, "The batch is being cancelled.", confirm_cancel)},
     ),
     Page("batches/files/{file_id}", "File", show_content),
 )

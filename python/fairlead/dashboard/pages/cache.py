@@ -54,7 +54,8 @@ async def show(visit: Visit) -> View:
         "config": overview["config"],
         "sizes": stats["semanticCache"],
         "misses": [
-            (each, differences(each["kept"], each["asked"])) for each in misses["nearMisses"]
+            (each, differences(each["cachedQuestion"], each["question"]))
+            for each in misses["nearMisses"]
         ],
         "miss_count": misses["total"],
         "causes": CAUSES,
@@ -78,7 +79,7 @@ async def forget(visit: Visit, typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_forget_misses(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_forget_misses(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes."""
     misses = await visit.api.get("/api/cache/near-misses", limit=1)
     goes = [
@@ -99,7 +100,7 @@ async def forget_misses(visit: Visit, _typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_clear(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_clear(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes."""
     cache = (await visit.api.get("/api/cache"))["semanticCache"]
     goes = [
@@ -109,7 +110,7 @@ async def ask_clear(visit: Visit, _typed: FormFields) -> Question:
     return Question("Delete every cached answer?", goes, "Forget them", f"/dashboard{PLACE}")
 
 
-async def ask_forget_chosen(visit: Visit, typed: FormFields) -> Question:
+async def confirm_forget_chosen(visit: Visit, typed: FormFields) -> Question:
     """Names what goes: all that fits the filter that was shown."""
     chosen = _chosen(typed)
     found, names = await asyncio.gather(
@@ -159,14 +160,14 @@ PAGES = (
         actions={
             "forget": Action(forget, "The answer was deleted."),
             "forget_chosen": Action(
-                forget_chosen, "The matching answers were deleted.", ask_forget_chosen
+                forget_chosen, "The matching answers were deleted.", confirm_forget_chosen
             ),
             "forget_misses": Action(
                 forget_misses,
                 "The near misses were deleted.",
-                ask_forget_misses,
+                confirm_forget_misses,
             ),
-            "clear": Action(clear, "The cache is empty.", ask_clear),
+            "clear": Action(clear, "The cache is empty.", confirm_clear),
         },
     ),
 )

@@ -13,9 +13,9 @@ from fairlead.dashboard.combo_form import (
     changed_body,
     edit_rows,
     flat,
-    placed,
     read_combo,
     step_rows,
+    with_positions,
 )
 from fairlead.dashboard.form import Field, Group, make_form
 from fairlead.dashboard.names import read_all, read_names
@@ -50,7 +50,7 @@ _QUESTION: Final = Group(
     ),
     is_open=True,
 )
-STANDINGS: Final = {"able": "good", "probing": "warn", "resting": "warn", "closed": "bad"}
+AVAILABILITY_MOODS: Final = {"able": "good", "probing": "warn", "cooling": "warn", "closed": "bad"}
 RESULTS: Final = {"ok": "good", "failed": "bad", "not asked": ""}
 
 
@@ -112,11 +112,11 @@ async def create(visit: Visit, typed: FormFields) -> str | View:
     """Makes the combo; or draws the form with a row more, less or moved."""
     if EDIT in typed:
         return await _edited(visit, "create", typed, show_new)
-    body, places = read_combo(typed)
+    body, positions = read_combo(typed)
     try:
         made = await visit.api.send("POST", "/api/combos", body)
     except Refused as refusal:
-        raise placed(refusal, places) from None
+        raise with_positions(refusal, positions) from None
     return f"{PLACE}/{made['id']}"
 
 
@@ -127,13 +127,13 @@ async def change(visit: Visit, typed: FormFields) -> str | View:
     path = f"/api/combos/{visit.params['combo_id']}"
     combo = await visit.api.get(path)
     check_unchanged(combo, typed)
-    body, places = read_combo(typed)
+    body, positions = read_combo(typed)
     changed = changed_body(body, combo)
     if changed:
         try:
             await visit.api.send("PUT", path, changed)
         except Refused as refusal:
-            raise placed(refusal, places) from None
+            raise with_positions(refusal, positions) from None
     return f"{PLACE}/{combo['id']}"
 
 
@@ -144,15 +144,15 @@ async def duplicate(visit: Visit, _typed: FormFields) -> str:
     return f"{PLACE}/{made['id']}"
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a combo."""
     combo = await visit.api.get(f"/api/combos/{visit.params['combo_id']}")
     goes = [
         f"The combo {combo['name']} and its steps: requests for it will be refused at once.",
         "Its usage stays in the log.",
     ]
-    place = f"/dashboard{PLACE}/{combo['id']}"
-    return Question(f"Delete the combo {combo['name']}?", goes, "Delete it", place)
+    position = f"/dashboard{PLACE}/{combo['id']}"
+    return Question(f"Delete the combo {combo['name']}?", goes, "Delete it", position)
 
 
 async def delete(visit: Visit, _typed: FormFields) -> str:
@@ -162,7 +162,7 @@ async def delete(visit: Visit, _typed: FormFields) -> str:
 
 
 async def undo_delete(visit: Visit, _typed: FormFields) -> Undo:
-    """Makes the combo anew. Nothing led to it: one that a mapping names is not deleted."""
+    """Creates the combo again. No mapping led to it, since a mapped combo cannot be deleted."""
     combo = await visit.api.get(f"/api/combos/{visit.params['combo_id']}")
     of_the_record = ("id", "createdAt", "updatedAt")
     body = {
@@ -195,7 +195,7 @@ async def test(visit: Visit, _typed: FormFields) -> View:
 
 
 async def show_simulation(visit: Visit) -> View:
-    """The form of a request that is not made; with `combo` in the address, what comes of one."""
+    """The form of a request that is not made; with `combo` in the address, the result."""
     name = visit.query.get("combo", "")[:300]
     typed = {"comboName": name}
     if visit.failure is not None or not name:
@@ -250,7 +250,7 @@ async def _simulation_view(visit: Visit, typed: FormFields, result: Any) -> View
         "result": result,
         "names": names,
         "targets": targets,
-        "standings": STANDINGS,
+        "availability_moods": AVAILABILITY_MOODS,
         "shown_keys": _measured(result),
     }
     return View("combo_simulate.html", fields)
@@ -353,7 +353,7 @@ PAGES = (
             "change": Action(change, "The combo was saved and is in force."),
             "duplicate": Action(duplicate, "This is the copy: it is switched off."),
             "test": Action(test, "It was tested."),
-            "delete": Action(delete, "The combo was deleted.", ask_delete, undo_delete),
+            "delete": Action(delete, "The combo was deleted.", confirm_delete, undo_delete),
         },
     ),
 )

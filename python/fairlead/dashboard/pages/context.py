@@ -96,7 +96,7 @@ async def show_new(visit: Visit) -> View:
 
 
 async def show_pipeline(visit: Visit) -> View:
-    """A pipeline of one's own, and the routing combos that it is for."""
+    """A custom pipeline, and the routing combos that use it."""
     record, combos = await asyncio.gather(
         _record(visit), read_all(visit.api, "/api/combos", "combos")
     )
@@ -134,15 +134,15 @@ async def change_pipeline(visit: Visit, typed: FormFields) -> str:
     return f"{PLACE}/pipelines/{record['id']}"
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a pipeline."""
     record = await _record(visit)
     goes = [
         f"The pipeline {record['name']}: requests that name it will be refused at once.",
         f"Used for: {len(record['combos'])} routing combos are without it.",
     ]
-    place = f"/dashboard{PLACE}/pipelines/{record['id']}"
-    return Question(f"Delete the pipeline {record['name']}?", goes, "Delete it", place)
+    page_url = f"/dashboard{PLACE}/pipelines/{record['id']}"
+    return Question(f"Delete the pipeline {record['name']}?", goes, "Delete it", page_url)
 
 
 async def delete(visit: Visit, _typed: FormFields) -> str:
@@ -152,7 +152,7 @@ async def delete(visit: Visit, _typed: FormFields) -> str:
 
 
 async def undo_delete(visit: Visit, _typed: FormFields) -> Undo:
-    """Makes the pipeline anew; whom it was for is chosen again."""
+    """Creates the pipeline again, with its assignments."""
     record = await _record(visit)
     body = {name: record[name] for name in ("name", "description", "stages")}
     return Undo("POST", "/api/context/combos", body, PLACE)
@@ -354,7 +354,7 @@ PAGES = (
         show_pipeline,
         actions={
             "change": Action(change_pipeline, "The pipeline was saved and is in force."),
-            "delete": Action(delete, "The pipeline was deleted.", ask_delete, undo_delete),
+            "delete": Action(delete, "The pipeline was deleted.", confirm_delete, undo_delete),
         },
     ),
 )

@@ -1,4 +1,4 @@
-"""Endpoints of one's own: made, changed and deleted; providers that the catalogue does not know."""
+"""Custom endpoints: providers that are not in the catalogue."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _fields(groups: tuple[Group, ...]) -> list[Field]:
 
 
 async def show_new(visit: Visit) -> View:
-    """The form of an endpoint of one's own."""
+    """The form of a custom endpoint."""
     form = make_form("create", NEW, {"type": "openai-compatible"}, visit.failure)
     fields = {
         "fields": form,
@@ -131,7 +131,7 @@ def _body(changed: dict[str, Any], typed: FormFields) -> dict[str, Any]:
     return body
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with an endpoint."""
     node = (await visit.api.get(_path(visit)))["node"]
     goes = [
@@ -165,7 +165,7 @@ PAGES = (
         show,
         actions={
             "change": Action(change, "The endpoint was saved."),
-            "delete": Action(delete, "The endpoint was deleted.", ask_delete),
+            "delete": Action(delete, "The endpoint was deleted.", confirm_delete),
         },
     ),
 )

@@ -57,7 +57,7 @@ _GUARDRAILS: Final = tuple(
 
 def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
     """The whole record in groups of fields."""
-    above = tuple((each["id"], _place(each)) for each in groups if len(each["path"]) < 2)
+    above = tuple((each["id"], _path_label(each)) for each in groups if len(each["path"]) < 2)
     return (
         Group(
             "Identity",
@@ -94,14 +94,14 @@ def _moving(group: dict[str, Any], others: list[tuple[str, str]]) -> Group:
     return Group("Keys", (Field("moveKeysTo", words, "choice", options=options),))
 
 
-def _place(group: dict[str, Any]) -> str:
+def _path_label(group: dict[str, Any]) -> str:
     return " / ".join([*(each["name"] for each in group["path"]), group["name"]])
 
 
 async def show_groups(visit: Visit) -> View:
     """Every group in its place."""
     groups = await read_all(visit.api, "/api/groups", "groups")
-    shown = sorted(((_place(each), each) for each in groups), key=lambda each: each[0].lower())
+    shown = sorted(((_path_label(each), each) for each in groups), key=lambda each: each[0].lower())
     return View("groups.html", {"groups": shown})
 
 
@@ -122,10 +122,10 @@ async def show_group(visit: Visit) -> View:
         read_all(visit.api, "/api/groups", "groups"),
         _form_parts(visit),
     )
-    others = [(each["id"], _place(each)) for each in groups if each["id"] != group_id]
+    others = [(each["id"], _path_label(each)) for each in groups if each["id"] != group_id]
     fields = {
         "group": group,
-        "place": _place(group),
+        "place": _path_label(group),
         "levels": [level for level in spending["levels"] if level["limits"]],
         "limit_name": limit_name,
         "members": members["members"],
@@ -180,7 +180,7 @@ async def remove_member(visit: Visit, typed: FormFields) -> str:
     return f"{PLACE}/{group_id}"
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a group."""
     group = await visit.api.get(f"/api/groups/{visit.params['group_id']}")
     goes = [
@@ -189,8 +189,8 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
         f"Its {group['keyCount']} keys are kept, and moved to the group in the form.",
         "Its usage stays in the log.",
     ]
-    place = f"/dashboard{PLACE}/{group['id']}"
-    return Question(f"Delete the group {group['name']}?", goes, "Delete it", place)
+    page_url = f"/dashboard{PLACE}/{group['id']}"
+    return Question(f"Delete the group {group['name']}?", goes, "Delete it", page_url)
 
 
 async def delete(visit: Visit, typed: FormFields) -> str:
@@ -304,7 +304,7 @@ PAGES = (
             "change": Action(change, "The group was saved."),
             "add": Action(add_member, "The member was added."),
             "remove": Action(remove_member, "The membership was ended."),
-            "delete": Action(delete, "The group was deleted.", ask_delete),
+            "delete": Action(delete, "The group was deleted.", confirm_delete),
         },
     ),
 )

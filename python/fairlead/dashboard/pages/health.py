@@ -6,10 +6,10 @@ import asyncio
 from typing import Any, Final
 
 from fairlead.dashboard.api import Refused
+from fairlead.dashboard.connection_state import connection_state_of
 from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.recent_failures import read_recent
-from fairlead.dashboard.standing import standing_of
 
 PLACE: Final = "/health"
 STATUS: Final = {"healthy": "good", "degraded": "warn", "error": "bad"}
@@ -27,8 +27,10 @@ async def show(visit: Visit) -> View:
         read_recent(visit.api),
     )
     failing = recent.failing
-    standings = {
-        each["id"]: standing_of(each["state"], each["provider"], resilience["breakers"], failing)
+    connection_states = {
+        each["id"]: connection_state_of(
+            each["state"], each["provider"], resilience["breakers"], failing
+        )
         for each in resilience["connections"]
     }
     connections = {each["id"]: each["name"] for each in resilience["connections"]}
@@ -43,15 +45,15 @@ async def show(visit: Visit) -> View:
         "cooldowns": cooldowns["cooldowns"],
         "names": names.nodes,
         "connection_names": connections,
-        "standings": standings,
+        "connection_states": connection_states,
         "is_used": recent.requests > 0,
         "failing": [each for each in failing if each.provider is not None],
         "refused": next((each for each in failing if each.provider is None), None),
         "down": [each for each in health["tasks"] if not each["running"]],
-        "troubled": [each for each in standings.values() if each.mood in ("warn", "bad")],
-        "serving": [each for each in standings.values() if each.mood == "good"],
+        "troubled": [each for each in connection_states.values() if each.mood in ("warn", "bad")],
+        "serving": [each for each in connection_states.values() if each.mood == "good"],
     }
-    return View("health.html", fields, ("figures", "connections", "rests", "parts"))
+    return View("health.html", fields, ("figures", "connections", "cooldowns", "parts"))
 
 
 async def reset(visit: Visit, typed: FormFields) -> str:
@@ -60,7 +62,7 @@ async def reset(visit: Visit, typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_reset_all(_visit: Visit, _typed: FormFields) -> Question:
+async def confirm_reset_all(_visit: Visit, _typed: FormFields) -> Question:
     """Names what is forgotten."""
     goes = [
         "The failures of every connection: each gets requests again at once.",
@@ -83,11 +85,11 @@ async def wake_all(visit: Visit, _typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_wake_all(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_wake_all(visit: Visit, _typed: FormFields) -> Question:
     """Names the models that are used again."""
-    rests = await visit.api.get("/api/resilience/model-cooldowns")
+    cooldowns = await visit.api.get("/api/resilience/model-cooldowns")
     goes = [
-        f"The cooldown of {rests['total']:,} models: each is used again at once.",
+        f"The cooldown of {cooldowns['total']:,} models: each is used again at once.",
         "A model that still fails goes into cooldown again.",
     ]
     return Question("End the cooldown of every model?", goes, "End them", f"/dashboard{PLACE}")
@@ -110,9 +112,9 @@ PAGES = (
         icon="health",
         actions={
             "reset": Action(reset, "Its circuit breaker was reset."),
-            "reset_all": Action(reset, "All circuit breakers were reset.", ask_reset_all),
+            "reset_all": Action(reset, "All circuit breakers were reset.", confirm_reset_all),
             "wake": Action(wake, "The model is used again."),
-            "wake_all": Action(wake_all, "Every model is used again.", ask_wake_all),
+            "wake_all": Action(wake_all, "Every model is used again.", confirm_wake_all),
         },
     ),
 )

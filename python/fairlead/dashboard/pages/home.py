@@ -192,7 +192,7 @@ async def _more_notices(api: Api) -> list[Notice]:
     found = []
     try:
         hooks = await api.cached("webhooks", _read_webhooks)
-        rests = await api.get("/api/resilience/model-cooldowns")
+        cooldowns = await api.get("/api/resilience/model-cooldowns")
     except Refused as error:
         return [Notice("warn", error.message, "/dashboard/health")]
     found += [
@@ -204,8 +204,8 @@ async def _more_notices(api: Api) -> list[Notice]:
         for each in hooks
         if each["state"] == "disabled_due_to_failed_deliveries"
     ]
-    if rests["total"]:
-        words = f"{rests['total']} models are in cooldown after failures."
+    if cooldowns["total"]:
+        words = f"{cooldowns['total']} models are in cooldown after failures."
         found.append(Notice("warn", words, "/dashboard/health"))
     return found
 

@@ -83,7 +83,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
     return f"{PLACE}/{user['id']}"
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with an account."""
     user = await _user(visit)
     goes = [
@@ -91,8 +91,8 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
         "Their sessions, access tokens and approvals of tool clients, at once.",
         "Their changes stay in the audit log under their address.",
     ]
-    place = f"/dashboard{PLACE}/{user['id']}"
-    return Question(f"Remove {user['name']}?", goes, "Remove the account", place)
+    page_url = f"/dashboard{PLACE}/{user['id']}"
+    return Question(f"Remove {user['name']}?", goes, "Remove the account", page_url)
 
 
 async def delete(visit: Visit, _typed: FormFields) -> str:
@@ -130,7 +130,7 @@ PAGES = (
         show_person,
         actions={
             "change": Action(change, "The account was saved."),
-            "delete": Action(delete, "The account was removed.", ask_delete),
+            "delete": Action(delete, "The account was removed.", confirm_delete),
         },
     ),
 )

@@ -116,7 +116,7 @@ async def change(visit: Visit, typed: FormFields) -> str:
     return f"{PLACE}/{key['id']}"
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a key."""
     key = await visit.api.get(f"/api/keys/{visit.params['key_id']}")
     goes = [
@@ -124,19 +124,19 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
         "Its webhooks of the generative service.",
         "Its usage stays in the log, under a deleted key.",
     ]
-    place = f"/dashboard{PLACE}/{key['id']}"
-    return Question(f"Revoke the key {key['name']}?", goes, "Revoke it", place)
+    page_url = f"/dashboard{PLACE}/{key['id']}"
+    return Question(f"Revoke the key {key['name']}?", goes, "Revoke it", page_url)
 
 
-async def ask_regenerate(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_regenerate(visit: Visit, _typed: FormFields) -> Question:
     """Names what a new text changes."""
     key = await visit.api.get(f"/api/keys/{visit.params['key_id']}")
     goes = [
         f"The text {key['keyPreview']}: requests with it will be refused at once. You cannot undo this.",
         "A new one is shown once. Rules, limits and usage of the key stay.",
     ]
-    place = f"/dashboard{PLACE}/{key['id']}"
-    return Question(f"Give the key {key['name']} a new secret?", goes, "Make it", place)
+    page_url = f"/dashboard{PLACE}/{key['id']}"
+    return Question(f"Give the key {key['name']} a new secret?", goes, "Make it", page_url)
 
 
 async def regenerate(visit: Visit, _typed: FormFields) -> View:
@@ -276,8 +276,8 @@ PAGES = (
         show_key,
         actions={
             "change": Action(change, "The key was saved."),
-            "regenerate": Action(regenerate, "The key was rotated.", ask_regenerate),
-            "delete": Action(delete, "The key was revoked.", ask_delete),
+            "regenerate": Action(regenerate, "The key was rotated.", confirm_regenerate),
+            "delete": Action(delete, "The key was revoked.", confirm_delete),
         },
     ),
 )

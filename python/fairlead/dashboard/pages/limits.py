@@ -6,10 +6,10 @@ import asyncio
 from typing import Any, Final
 
 from fairlead.dashboard.budgets import read_budgets
+from fairlead.dashboard.connection_state import connection_state_of
 from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.recent_failures import read_recent
-from fairlead.dashboard.standing import standing_of
 
 _SET: Final = (
     ("maxConcurrent", "at once", "slots"),
@@ -35,8 +35,8 @@ async def show(visit: Visit) -> View:
         "lockouts": limits["lockouts"],
         "connection_names": {each["connectionId"]: each["name"] for each in connections},
         "names": names.nodes,
-        "standings": {
-            each["connectionId"]: standing_of(
+        "connection_states": {
+            each["connectionId"]: connection_state_of(
                 each["state"], each["provider"], resilience["breakers"], recent.failing
             )
             for each in connections

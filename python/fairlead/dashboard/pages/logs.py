@@ -212,7 +212,7 @@ async def _price(visit: Visit, provider: str, model: str) -> dict[str, Any] | No
 
 
 def _decision(row: dict[str, Any], names: Names) -> list[tuple[str, str, str]]:
-    """The targets that were asked, in their order: name and model, what came of it, its mood."""
+    """The targets that were asked, in their order: name and model, its outcome, its colour."""
     targets = [
         (
             f"{names.connections.get(each['connectionId'], 'a connection')} ({each['model']})",

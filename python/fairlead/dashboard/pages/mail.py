@@ -88,12 +88,12 @@ async def change(visit: Visit, typed: FormFields) -> str:
 
 
 async def test(visit: Visit, _typed: FormFields) -> View:
-    """Sends a mail to every recipient now; what came of it is on the page."""
+    """Sends a mail to every recipient now; the page shows the result."""
     outcome = await visit.api.send("POST", f"{ROUTE}/test")
     return _view(visit, await visit.api.get(ROUTE), outcome)
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with the server."""
     mail = await visit.api.get(ROUTE)
     server = mail["server"]
@@ -121,7 +121,7 @@ PAGES = (
         actions={
             "change": Action(change, "The mail server was saved."),
             "test": Action(test, "A test mail was sent."),
-            "delete": Action(delete, "The mail server was removed.", ask_delete),
+            "delete": Action(delete, "The mail server was removed.", confirm_delete),
         },
     ),
 )

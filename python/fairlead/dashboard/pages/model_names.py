@@ -1,4 +1,4 @@
-"""Other names for models, and combos in their place."""
+"""Model aliases, and mappings of models to combos."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def put_alias(visit: Visit, typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_drop_alias(_visit: Visit, typed: FormFields) -> Question:
+async def confirm_drop_alias(_visit: Visit, typed: FormFields) -> Question:
     """Names what goes with an alias."""
     goes = [f"The alias {typed.get('alias', '')}: requests for it will be refused at once."]
     return Question("Delete the alias?", goes, "Delete it", f"/dashboard{PLACE}")
@@ -80,7 +80,7 @@ async def drop_alias(visit: Visit, typed: FormFields) -> str:
 
 
 async def undo_drop_alias(visit: Visit, typed: FormFields) -> Undo | None:
-    """Makes the alias anew."""
+    """Creates the alias again."""
     alias = typed.get("alias", "")
     model = (await visit.api.get("/api/models/alias"))["aliases"].get(alias)
     if model is None:
@@ -122,7 +122,7 @@ async def change_mapping(visit: Visit, typed: FormFields) -> str:
     return PLACE
 
 
-async def ask_drop_mapping(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_drop_mapping(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a mapping."""
     mapping = await visit.api.get(f"/api/model-combo-mappings/{visit.params['mapping_id']}")
     goes = [f"The mapping of {mapping['pattern']}: its models are themselves again at once."]
@@ -137,7 +137,7 @@ async def drop_mapping(visit: Visit, _typed: FormFields) -> str:
 
 
 async def undo_drop_mapping(visit: Visit, _typed: FormFields) -> Undo:
-    """Makes the mapping anew."""
+    """Creates the mapping again."""
     mapping = await visit.api.get(f"/api/model-combo-mappings/{visit.params['mapping_id']}")
     names = ("pattern", "comboId", "priority", "enabled", "description")
     body = {name: mapping[name] for name in names}
@@ -186,7 +186,7 @@ PAGES = (
         actions={
             "alias": Action(put_alias, "The alias can be used."),
             "drop_alias": Action(
-                drop_alias, "The alias was deleted.", ask_drop_alias, undo_drop_alias
+                drop_alias, "The alias was deleted.", confirm_drop_alias, undo_drop_alias
             ),
             "map": Action(put_mapping, "The mapping is in force."),
         },
@@ -198,7 +198,7 @@ PAGES = (
         actions={
             "change": Action(change_mapping, "The mapping was saved and is in force."),
             "delete": Action(
-                drop_mapping, "The mapping was deleted.", ask_drop_mapping, undo_drop_mapping
+                drop_mapping, "The mapping was deleted.", confirm_drop_mapping, undo_drop_mapping
             ),
         },
     ),

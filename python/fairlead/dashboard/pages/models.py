@@ -195,23 +195,23 @@ async def set_price(visit: Visit, typed: FormFields) -> str:
         await visit.api.send("PUT", "/api/pricing", {provider: {name: body}})
     except Refused as refusal:
         raise _about_price(refusal, f"{provider}.{name}") from None
-    return _place(visit)
+    return _page_url(visit)
 
 
-async def ask_unset_price(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_unset_price(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a price that was set."""
     goes = [
         f"The price that was set for {visit.query.get('id', '')}.",
         "New calls use the catalogue's price; settled ones keep their cost.",
     ]
-    return Question("Remove the price?", goes, "Remove", f"/dashboard{_place(visit)}")
+    return Question("Remove the price?", goes, "Remove", f"/dashboard{_page_url(visit)}")
 
 
 async def unset_price(visit: Visit, _typed: FormFields) -> str:
     """Takes back the price."""
     provider, name = _named(visit)
     await visit.api.send("DELETE", "/api/pricing", query={"provider": provider, "model": name})
-    return _place(visit)
+    return _page_url(visit)
 
 
 async def undo_unset_price(visit: Visit, _typed: FormFields) -> Undo | None:
@@ -224,7 +224,7 @@ async def undo_unset_price(visit: Visit, _typed: FormFields) -> Undo | None:
     body = {
         field: value for field, value in price.items() if field != "source" and value is not None
     }
-    return Undo("PUT", "/api/pricing", {provider: {name: body}}, _place(visit))
+    return Undo("PUT", "/api/pricing", {provider: {name: body}}, _page_url(visit))
 
 
 async def set_settings(visit: Visit, typed: FormFields) -> str:
@@ -236,16 +236,16 @@ async def set_settings(visit: Visit, typed: FormFields) -> str:
     await visit.api.send(
         "PUT", "/api/provider-models", {"provider": provider, "modelId": name, **body}
     )
-    return _place(visit)
+    return _page_url(visit)
 
 
-async def ask_forget(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_forget(visit: Visit, _typed: FormFields) -> Question:
     """Names what is deleted with the overrides of a model."""
     goes = [
         f"The overrides for {visit.query.get('id', '')}; the provider's values apply again.",
         "A model that was added here is in no list any more.",
     ]
-    return Question("Delete the overrides?", goes, "Forget it", f"/dashboard{_place(visit)}")
+    return Question("Delete the overrides?", goes, "Forget it", f"/dashboard{_page_url(visit)}")
 
 
 async def forget(visit: Visit, _typed: FormFields) -> str:
@@ -265,7 +265,7 @@ def _named(visit: Visit) -> tuple[str, str]:
     return provider, name
 
 
-def _place(visit: Visit) -> str:
+def _page_url(visit: Visit) -> str:
     return f"{PLACE}/model?{urlencode({'id': visit.query.get('id', '')})}"
 
 
@@ -339,10 +339,10 @@ PAGES = (
         actions={
             "price": Action(set_price, "The price was set: new calls cost it."),
             "unset": Action(
-                unset_price, "The price was removed.", ask_unset_price, undo_unset_price
+                unset_price, "The price was removed.", confirm_unset_price, undo_unset_price
             ),
             "settings": Action(set_settings, "It was saved."),
-            "forget": Action(forget, "The overrides were deleted.", ask_forget),
+            "forget": Action(forget, "The overrides were deleted.", confirm_forget),
         },
     ),
 )

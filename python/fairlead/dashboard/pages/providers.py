@@ -1,4 +1,4 @@
-"""Providers: connections with their credentials, and endpoints of one's own."""
+"""Providers: connections with their credentials, and custom endpoints."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.dashboard.api import Api, Refused
+from fairlead.dashboard.connection_state import connection_state_of
 from fairlead.dashboard.form import (
     Field,
     Group,
@@ -22,7 +23,6 @@ from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.recent_failures import read_recent
 from fairlead.dashboard.record import SEEN, check_unchanged
-from fairlead.dashboard.standing import standing_of
 from fairlead.dashboard.window import read_groups, window_of
 
 PLACE: Final = "/providers"
@@ -113,7 +113,7 @@ _built_in: dict[str, str] = {}
 
 
 async def read_providers(api: Api) -> dict[str, str]:
-    """The names of providers by id: one's own endpoints, then the built-in ones."""
+    """The names of providers by id: custom endpoints, then the built-in ones."""
     nodes = await read_all(api, "/api/provider-nodes", "nodes")
     own = {each["id"]: each["name"] for each in nodes}
     if not _built_in:
@@ -139,8 +139,8 @@ async def show_providers(visit: Visit) -> View:
         "nodes": nodes,
         "names": {each["id"]: each["name"] for each in nodes},
         "used": {row["connectionId"]: row for row in rows},
-        "standings": {
-            each["id"]: standing_of(
+        "connection_states": {
+            each["id"]: connection_state_of(
                 each["state"], each["provider"], resilience["breakers"], recent.failing
             )
             for each in connections
@@ -217,7 +217,7 @@ async def show_provider(visit: Visit) -> View:
         "model_source": models["source"],
         "windows": now["windows"] if now else [],
         "in_flight": now["inFlight"] if now else 0,
-        "standing": standing_of(
+        "connection_state": connection_state_of(
             connection["state"], connection["provider"], resilience["breakers"], recent.failing
         ),
         "provider_usage": provider_usage,
@@ -299,7 +299,7 @@ async def test(visit: Visit, _typed: FormFields) -> str:
     return f"{PLACE}/{connection_id}"
 
 
-async def ask_usage(visit: Visit, _typed: FormFields) -> str:
+async def fetch_usage(visit: Visit, _typed: FormFields) -> str:
     """Asks the provider what is used and left; what it tells is on the page of the connection."""
     connection_id = visit.params["connection_id"]
     await visit.api.send("POST", f"/api/providers/{connection_id}/usage")
@@ -342,7 +342,7 @@ async def _begin_sign_in(visit: Visit, provider: str, target: dict[str, str]) ->
     return View("provider_sign_in.html", fields)
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a connection."""
     found = (await visit.api.get(f"/api/providers/{visit.params['connection_id']}"))["connection"]
     goes = [
@@ -350,8 +350,8 @@ async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
         "Requests that only it can serve are refused from then on.",
         "Its usage stays in the log.",
     ]
-    place = f"/dashboard{PLACE}/{found['id']}"
-    return Question(f"Delete the connection {found['name']}?", goes, "Delete it", place)
+    page_url = f"/dashboard{PLACE}/{found['id']}"
+    return Question(f"Delete the connection {found['name']}?", goes, "Delete it", page_url)
 
 
 async def delete(visit: Visit, _typed: FormFields) -> str:
@@ -417,10 +417,10 @@ PAGES = (
         actions={
             "change": Action(change, "The connection was saved."),
             "test": Action(test, "It was tested: the finding is below."),
-            "usage": Action(ask_usage, "The provider's figures were read; they are below."),
+            "usage": Action(fetch_usage, "The provider's figures were read; they are below."),
             "usage_key": Action(set_usage_key, "The key for its usage was saved."),
             "sign_in": Action(sign_in, "The sign-in was started."),
-            "delete": Action(delete, "The connection was deleted.", ask_delete),
+            "delete": Action(delete, "The connection was deleted.", confirm_delete),
         },
     ),
 )

@@ -60,7 +60,7 @@ CRAWL: Final = (
 
 
 async def show(visit: Visit) -> View:
-    """The form of a try, and what came of it."""
+    """The form of a trial scrape, and its result."""
     return await _try_view(visit, None)
 
 
@@ -134,15 +134,15 @@ async def show_crawl(visit: Visit) -> View:
     return View("crawl.html", fields, () if skipped else ("state",))
 
 
-async def ask_cancel(visit: Visit, typed: FormFields) -> Question:
+async def confirm_cancel(visit: Visit, typed: FormFields) -> Question:
     """Names what cancelling does."""
     api = await required_key(visit, ENDPOINT, typed)
-    place = f"/dashboard{PLACE}/crawls/{visit.params['job_id']}?{KEY}={quote(api.key_id)}"
+    page_url = f"/dashboard{PLACE}/crawls/{visit.params['job_id']}?{KEY}={quote(api.key_id)}"
     goes = [
         "Pages that were not read yet.",
         "Pages that were read are kept, and you can download them.",
     ]
-    return Question("Cancel this crawl?", goes, "Cancel it", place)
+    return Question("Cancel this crawl?", goes, "Cancel it", page_url)
 
 
 async def cancel(visit: Visit, typed: FormFields) -> str:
@@ -191,13 +191,13 @@ async def run(visit: Visit, typed: FormFields) -> View:
     return replace(view, fields={**view.fields, "records": shown})
 
 
-async def ask_delete(visit: Visit, typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, typed: FormFields) -> Question:
     """Names the site that goes."""
     api = await required_key(visit, ENDPOINT, typed)
     site = (await api.get(f"/api/sites/{typed.get('site') or 'none'}"))["site"]
     goes = [f"The saved site {site['name']}: programs that run it get 404.", "Its selectors."]
-    place = f"/dashboard{PLACE}/sites?{KEY}={quote(api.key_id)}"
-    return Question(f"Delete the site {site['name']}?", goes, "Delete it", place)
+    page_url = f"/dashboard{PLACE}/sites?{KEY}={quote(api.key_id)}"
+    return Question(f"Delete the site {site['name']}?", goes, "Delete it", page_url)
 
 
 async def delete(visit: Visit, typed: FormFields) -> str:
@@ -274,7 +274,7 @@ PAGES = (
         "scraping/crawls/{job_id}",
         "Crawl",
         show_crawl,
-        actions={"cancel": Action(cancel, "The crawl has ended.", ask_cancel)},
+        actions={"cancel": Action(cancel, "The crawl has ended.", confirm_cancel)},
     ),
     Page("scraping/crawls/{job_id}/pages.zip", "Pages", download),
     Page(
@@ -283,7 +283,7 @@ PAGES = (
         show_sites,
         actions={
             "run": Action(run, "The site was run."),
-            "delete": Action(delete, "The site was deleted.", ask_delete),
+            "delete": Action(delete, "The site was deleted.", confirm_delete),
         },
     ),
 )

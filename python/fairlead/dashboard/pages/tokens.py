@@ -47,7 +47,7 @@ async def create(visit: Visit, typed: FormFields) -> View:
     return View("token_made.html", fields, status=201)
 
 
-async def ask_revoke(visit: Visit, typed: FormFields) -> Question:
+async def confirm_revoke(visit: Visit, typed: FormFields) -> Question:
     """Names the token that goes."""
     tokens = await read_all(visit.api, "/api/auth/tokens", "tokens")
     name = next((each["name"] for each in tokens if each["id"] == typed.get("id")), "")
@@ -73,7 +73,7 @@ PAGES = (
         icon="keys",
         actions={
             "create": Action(create, "The token was made."),
-            "revoke": Action(revoke, "The token was revoked.", ask_revoke),
+            "revoke": Action(revoke, "The token was revoked.", confirm_revoke),
         },
     ),
 )

@@ -88,25 +88,25 @@ async def preview(visit: Visit, typed: FormFields) -> View:
 async def apply(visit: Visit, typed: FormFields) -> str:
     """Writes the configuration, over a backup."""
     await _apply(visit, typed, is_dry=False)
-    return _place(visit).removeprefix("/dashboard")
+    return _page_url(visit).removeprefix("/dashboard")
 
 
-async def ask_restore(visit: Visit, typed: FormFields) -> Question:
-    """Names the files that are put back."""
+async def confirm_restore(visit: Visit, typed: FormFields) -> Question:
+    """Lists the files that are restored."""
     tool, _ = await _tool(visit)
     backups = (await visit.api.get("/api/cli-tools/backups", tool=tool["id"]))["backups"]
     backup = next((each for each in backups if each["id"] == typed.get("backup")), None)
     if backup is None:
         raise not_there("backup of this tool")
     goes = [*backup["files"], "The present files are backed up first."]
-    return Question(f"Put {tool['name']} back?", goes, "Put it back", _place(visit))
+    return Question(f"Put {tool['name']} back?", goes, "Put it back", _page_url(visit))
 
 
 async def restore(visit: Visit, typed: FormFields) -> str:
     """Puts a backup of the tool's files back."""
     body = {"tool": visit.params["tool_id"], "backupId": typed.get("backup", "")}
     await visit.api.send("POST", "/api/cli-tools/backups", body)
-    return _place(visit).removeprefix("/dashboard")
+    return _page_url(visit).removeprefix("/dashboard")
 
 
 async def back_up(visit: Visit, _typed: FormFields) -> str:
@@ -207,7 +207,7 @@ async def _apply(visit: Visit, typed: FormFields, *, is_dry: bool) -> dict[str, 
     return plan
 
 
-def _place(visit: Visit) -> str:
+def _page_url(visit: Visit) -> str:
     return visit.path
 
 
@@ -218,7 +218,7 @@ def _mitm_path(visit: Visit) -> str:
 _ACTIONS: Final = {
     "preview": Action(preview, "Nothing was written."),
     "apply": Action(apply, "The tool points here; you can restore the previous files."),
-    "restore": Action(restore, "The files are as they were.", ask_restore),
+    "restore": Action(restore, "The files are as they were.", confirm_restore),
 }
 PAGES = (
     Page(

@@ -100,7 +100,7 @@ async def show_usage(visit: Visit) -> View:
         read_names(visit.api),
         _read_rows(visit.api, choice, **_series_of(choice)),
         _read_rows_before(visit.api, choice),
-        _read_whole(visit.api, choice),
+        _read_totals(visit.api, choice),
     )
     lines = _lines(choice, names, now.rows, before.rows)
     fields = {
@@ -117,7 +117,7 @@ async def show_usage(visit: Visit) -> View:
         "hidden": len(lines) - SHOWN,
         "download": f"/dashboard/usage/download.csv{choice.link()}",
         "download_parquet": f"/dashboard/usage/download.parquet{choice.link()}",
-        "plot": _whole_chart(choice, series)
+        "plot": _chart_of_totals(choice, series)
         if choice.group in WHOLE
         else _chart(choice, names, now.series),
     }
@@ -218,7 +218,7 @@ async def _read_rows(api: Api, choice: Choice, **more: Any) -> History:
 
 
 async def _read_rows_before(api: Api, choice: Choice) -> History:
-    """As `_read_rows`, of the period before, which nobody compares answer times with."""
+    """Like `_read_rows`, for the previous period and without latencies."""
     query = {**choice.window.before.query, "percentiles": "false"}
     try:
         if choice.group == "tag":
@@ -250,14 +250,14 @@ def _series_of(choice: Choice) -> dict[str, Any]:
     }
 
 
-async def _read_whole(api: Api, choice: Choice) -> list[Row]:
+async def _read_totals(api: Api, choice: Choice) -> list[Row]:
     """The sums by bucket, without separate groups."""
     if choice.group not in WHOLE:
         return []
     return await read_sums(api, choice.window.bucket, **choice.window.query)
 
 
-def _whole_chart(choice: Choice, rows: list[Row]) -> chart.Chart:
+def _chart_of_totals(choice: Choice, rows: list[Row]) -> chart.Chart:
     title, measure, show = MEASURES[choice.measure]
     counted = [_measured(row) for row in rows]
     whole = chart.Series(title, by_bucket(choice.window, counted, measure), 0)

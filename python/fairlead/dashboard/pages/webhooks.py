@@ -184,7 +184,7 @@ async def rotate(visit: Visit, typed: FormFields) -> View:
     return _secret_view(await visit.api.send("POST", path, read_values(ROTATION, typed)))
 
 
-async def ask_delete(visit: Visit, _typed: FormFields) -> Question:
+async def confirm_delete(visit: Visit, _typed: FormFields) -> Question:
     """Names what goes with a subscription."""
     hook = (await visit.api.get(f"/api/webhooks/{visit.params['webhook_id']}"))["webhook"]
     goes = [
@@ -239,7 +239,7 @@ PAGES = (
             "test": Action(test, "A test was sent: the newest delivery shows the result."),
             "redeliver": Action(redeliver, "It is on its way again."),
             "replay": Action(replay, "They are on their way again."),
-            "delete": Action(delete, "The webhook was deleted.", ask_delete),
+            "delete": Action(delete, "The webhook was deleted.", confirm_delete),
         },
     ),
     Page(

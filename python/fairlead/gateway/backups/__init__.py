@@ -1,1 +1,1 @@
-"""Backups of the state: made, listed, taken away and put back."""
+"""Backups of the state: create, list, download and restore."""

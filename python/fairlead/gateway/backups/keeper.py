@@ -23,7 +23,7 @@ from fairlead.process.minimal_environment import minimal_environment
 from fairlead.store.backup import copy_to, detach_copy, restore_from
 from fairlead.store.blobs.blob import Blobs
 from fairlead.store.blobs.blob import copy_to as copy_content_to
-from fairlead.store.blobs.place import blobs_of
+from fairlead.store.blobs.location import blobs_of
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings

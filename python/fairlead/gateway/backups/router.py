@@ -1,7 +1,7 @@
 """`/api/db-backups`: copies of the state, for people and the local command line.
 
 A copy holds hashes and sealed secrets; it opens only where the same `secret.key` is. After a restore
-control starts anew, so that nothing in memory is of the state before.
+control starts again, so that nothing in memory is of the state before.
 """
 
 from __future__ import annotations

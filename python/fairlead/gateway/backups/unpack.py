@@ -126,7 +126,7 @@ def unpack(source: Path, target: Path) -> int:
                     raise _wrong("it holds more files than an export of its size")
                 written += entry.size
                 if written > most:
-                    raise _wrong("it is larger than it says")
+                    raise _wrong("it is larger than its stated size")
                 content = archive.extractfile(entry)
                 if content is not None:
                     _take_out(content, target / name)

@@ -1,7 +1,7 @@
 """`/api/db-backups/uploads`: exports that come back in parts, of the state alone or of everything.
 
 A restore works on while its caller asks how far it is. The state is put back in one transaction; usage and files
-are put in place when control starts anew after it.
+are put in place when control starts again after it.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class Uploads:
         self._start_anew()
 
     def _start_anew(self) -> None:
-        # Control starts anew, which puts usage and files in place.
+        # Control starts again, which puts usage and files in place.
         on_fatal = self.services.state.database.on_fatal
         if on_fatal is not None:
             on_fatal()

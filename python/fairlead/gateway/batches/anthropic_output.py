@@ -17,13 +17,13 @@ from fairlead.gateway.batches.results import Results, is_expired, is_success
 
 def write_results(source: Path, results: Results, target: Path) -> None:
     """Writes one result for each line of the input. Blocking; can be repeated."""
-    places = results.places()
+    positions = results.positions()
     with target.open("wb") as file:
         for _, raw in raw_lines(source):
             if raw is None:
                 continue
             custom_id = orjson.loads(raw)["custom_id"]
-            document = results.read(places[custom_id]) if custom_id in places else None
+            document = results.read(positions[custom_id]) if custom_id in positions else None
             line = {"custom_id": custom_id, "result": _result(document)}
             file.write(orjson.dumps(line) + b"\n")
 

@@ -68,7 +68,7 @@ class BatchFields(GoogleWire):
         return value
 
 
-class GoogleBatchAsk(GoogleWire):
+class GoogleBatchRequest(GoogleWire):
     """The body."""
 
     batch: BatchFields

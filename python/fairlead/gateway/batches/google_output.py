@@ -25,14 +25,14 @@ _NOT_RUN: Final = "The batch ended before this request was run."
 
 def write_output(source: Path, results: Results, target: Path) -> None:
     """Writes one output line for each line of the input. Blocking; repeatable."""
-    places = results.places()
+    positions = results.positions()
     with target.open("wb") as file:
         for number, raw in raw_lines(source):
             if raw is None:
                 continue
             request = orjson.loads(raw)
             echoed = {name: request[name] for name in _COMES_BACK if name in request}
-            document = results.read(places[str(number)]) if str(number) in places else None
+            document = results.read(positions[str(number)]) if str(number) in positions else None
             file.write(orjson.dumps(echoed | _outcome(document)) + b"\n")
 
 

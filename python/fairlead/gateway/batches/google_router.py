@@ -15,7 +15,7 @@ from fastapi import APIRouter, Body, Query
 from starlette.responses import Response
 
 from fairlead.errors import InvalidRequest, NotFound
-from fairlead.gateway.batches.google_fields import BatchFields, GoogleBatchAsk, InlineRequest
+from fairlead.gateway.batches.google_fields import BatchFields, GoogleBatchRequest, InlineRequest
 from fairlead.gateway.batches.google_output import output_lines
 from fairlead.gateway.batches.google_view import google_view
 from fairlead.gateway.batches.inline import delete_ended, store_inline
@@ -53,13 +53,13 @@ _CALL: Final = "batch.inputConfig.requests.requests"
 
 
 async def generate(
-    model: str, ask: GoogleBatchAsk, services: ServicesDep, owner: OwnerDep
+    model: str, body: GoogleBatchRequest, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
     """`batch.inputConfig` has the requests, or names a file of them (`files/file-...`, of the purpose `batch`,
     with `{"key", "request"}` a line). `batch.webhookConfig` names webhooks that replace the key's webhooks
     (`/v1/webhooks`).
     """
-    fields = ask.batch
+    fields = body.batch
     model = named_model(model)
     if fields.model is not None and named_model(fields.model) != model:
         raise InvalidRequest(
@@ -118,7 +118,7 @@ async def _store_with_file(
 
 
 async def read(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
-    """The batch, and of one that has ended what came of it: answers in the order of their requests,
+    """The batch, and once it has ended its results: answers in the order of their requests,
     or the name of their file.
     """
     batch = await services.state.read(lambda con: find_batch_in(con, batch_id, owner, DIALECT))

@@ -28,7 +28,7 @@ _GOOGLE = (
     "thoughtsTokenCount",
 )
 
-Place = tuple[Path, int]
+LinePosition = tuple[Path, int]
 
 
 class Results:
@@ -74,9 +74,9 @@ class Results:
             expired=self._expired,
         )
 
-    def places(self) -> dict[str, Place]:
+    def positions(self) -> dict[str, LinePosition]:
         """The place of each result in its file, by the name of its line."""
-        found: dict[str, Place] = {}
+        found: dict[str, LinePosition] = {}
         for path in (self.output, self.errors):
             if not path.exists():
                 continue
@@ -87,9 +87,9 @@ class Results:
                     offset += len(line)
         return found
 
-    def read(self, place: Place) -> dict[str, Any]:
+    def read(self, position: LinePosition) -> dict[str, Any]:
         """The result at this place."""
-        path, offset = place
+        path, offset = position
         with path.open("rb") as file:
             file.seek(offset)
             document: dict[str, Any] = orjson.loads(file.readline())
@@ -121,8 +121,8 @@ class Results:
             counts = _tokens(usage)
         elif isinstance(usage := content.get("usageMetadata"), dict):
             counts = _google_tokens(usage)
-        for place, count in enumerate(counts):
-            self._tokens[place] += count
+        for position, count in enumerate(counts):
+            self._tokens[position] += count
 
 
 def is_success(document: dict[str, Any]) -> bool:
@@ -159,10 +159,10 @@ def _tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
 
 def _google_tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
     counts = [usage.get(name) for name in _GOOGLE]
-    input_, answer, cached, thoughts = (
+    input_, answer, cached, reasoning = (
         count if isinstance(count, int) and count >= 0 else 0 for count in counts
     )
-    return input_, answer + thoughts, cached, thoughts
+    return input_, answer + reasoning, cached, reasoning
 
 
 def _make_own(path: Path) -> None:

@@ -88,7 +88,7 @@ def _put_together(pieces: list[bytes], path: Path) -> int:
         lines.setdefault(orjson.loads(line)["custom_id"], line)
     known = sum(map(len, lines.values()))
     for line in own.splitlines(keepends=True):
-        # A crash may have cut the last one off.
+        # A crash may have truncated the last line.
         if line.endswith(b"\n"):
             lines.setdefault(orjson.loads(line)["custom_id"], line)
     part = path.with_suffix(f"{path.suffix}.copy")

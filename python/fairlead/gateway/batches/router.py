@@ -62,7 +62,7 @@ class EmptyBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class BatchAsk(BaseModel):
+class CreateBatchRequest(BaseModel):
     """A batch to be made."""
 
     model_config = ConfigDict(extra="forbid")
@@ -76,14 +76,16 @@ class BatchAsk(BaseModel):
 
 
 @router.post("", summary="Run every line of a file")
-async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def create(
+    body: CreateBatchRequest, services: ServicesDep, owner: OwnerDep
+) -> dict[str, Any]:
     """`input_file_id` is an uploaded file of the purpose `batch`, with one request a line: `{"custom_id",
     "method": "POST", "url", "body"}`, where `url` is the batch's `endpoint`. `webhook_config` names webhooks
     that replace the key's webhooks (`/v1/webhooks`).
     """
     created_at_ms = now_ms()
-    expiry = ask.output_expires_after
-    hooks = ask.webhook_config or WebhookConfig()
+    expiry = body.output_expires_after
+    hooks = body.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "webhook_config")
     if uris:
         await ensure_signing_key(services.state)
@@ -91,15 +93,15 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
         created_at_ms,
         id=new_id("batch_"),
         owner=owner,
-        endpoint=ask.endpoint,
-        input_file_id=ask.input_file_id,
-        metadata=orjson.dumps(ask.metadata).decode() if ask.metadata is not None else None,
+        endpoint=body.endpoint,
+        input_file_id=body.input_file_id,
+        metadata=orjson.dumps(body.metadata).decode() if body.metadata is not None else None,
         output_expires_after_s=expiry.seconds if expiry else None,
     )
 
     def insert(con: Connection) -> None:
         try:
-            file = find_file(con, ask.input_file_id, owner, created_at_ms)
+            file = find_file(con, body.input_file_id, owner, created_at_ms)
         except NotFound as missing:
             raise InvalidRequest(missing.message, param="input_file_id") from None
         if file.purpose != "batch":
@@ -108,7 +110,7 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
                 param="input_file_id",
             )
         insert_batch(con, batch)
-        if ask.webhook_config is not None:
+        if body.webhook_config is not None:
             subscribers = Subscribers(uris, hooks.user_metadata)
             insert_job(con, owner, batch.id, subscribers, created_at_ms)
 

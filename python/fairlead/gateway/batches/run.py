@@ -37,7 +37,7 @@ from fairlead.gateway.batches.table import (
 from fairlead.gateway.files.contents import contents_of, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.moment import now_ms
-from fairlead.store.blobs.place import blobs_of
+from fairlead.store.blobs.location import blobs_of
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import check_disk
 from fairlead.store.services import Services

@@ -38,7 +38,9 @@ class ReasoningStats(Wire):
     ttl_ms: int
     hits: int = Field(description="Messages that were sent on with what was kept.")
     misses: int = Field(description="Messages that call tools of whose reasoning nothing was kept.")
-    evictions: int = Field(description="Entries that went before their time, for want of room.")
+    evictions: int = Field(
+        description="Entries evicted before their expiry, because the cache was full."
+    )
 
 
 class ReasoningEntry(Wire):

@@ -145,8 +145,8 @@ class NearMiss(Wire):
     at: Time
     key_id: str | None
     model: str
-    asked: str
-    kept: str
+    question: str
+    cached_question: str
     signature: str = Field(
         description="The signature of the cached answer, as in the list of entries."
     )
@@ -277,7 +277,7 @@ def entry_view(row: dict[str, Any]) -> CacheEntry:
 
 def near_miss_view(row: dict[str, Any]) -> NearMiss:
     """A near miss, from a worker's report of it."""
-    same = ("key_id", "model", "asked", "kept", "signature", "cause")
+    same = ("key_id", "model", "question", "cached_question", "signature", "cause")
     return NearMiss.model_construct(
         **{name: row[name] for name in same},
         at=moment_of(row["at_ms"]),

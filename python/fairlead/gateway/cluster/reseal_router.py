@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/settings/reseal", tags=["settings"])
 
 
 class ResealView(Wire):
-    """How many secrets were sealed anew, and how many are sealed with the other key still."""
+    """The number of secrets that were sealed again, and of those still sealed with the other key."""
 
     resealed: int
     left: int

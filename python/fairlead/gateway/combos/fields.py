@@ -258,7 +258,8 @@ class ComboFields(NamedWire):
         description="How the names of models that may serve it begin; none: any.",
     )
     context_length: Annotated[StrictInt, Field(ge=1_000, le=2_000_000)] | None = Field(
-        None, description="Tokens that it takes: listed, and longer requests are refused."
+        None,
+        description="The context length in tokens: it is listed, and longer requests are refused.",
     )
     context_cache_protection: StrictBool = Field(
         False,

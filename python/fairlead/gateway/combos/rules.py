@@ -156,7 +156,7 @@ def check_model(model: str, param: str) -> None:
 
 
 def check_targets(targets: list[str], param: str) -> None:
-    """As `check_model`, for each of them."""
+    """Applies `check_model` to each model."""
     for at, model in enumerate(targets):
         check_model(model, f"{param}.{at}")
 

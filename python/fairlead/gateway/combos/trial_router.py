@@ -69,8 +69,8 @@ class SimulatedTarget(Wire):
     order: int | None
     reason: str | None
     score: float | None
-    standing: Literal["able", "probing", "resting", "closed"]
-    rest_ms: int | None
+    availability: Literal["able", "probing", "cooling", "closed"]
+    cooldown_ms: int | None
     facts: TargetFacts
 
 
@@ -154,7 +154,7 @@ async def test(body: Trial, services: ServicesDep) -> TrialView:
             if not target["eligible"]:
                 return _trial(target, "not asked", reason=target["reason"])
             async with slots:
-                return await _ask(client, headers, target)
+                return await _try_target(client, headers, target)
 
         trials = await asyncio.gather(*map(ask, decision["targets"][:TESTED_AT_MOST]))
     return TrialView.model_construct(combo=decision["combo"], targets=trials)
@@ -181,7 +181,7 @@ def _target(target: dict[str, Any]) -> SimulatedTarget:
     return SimulatedTarget.model_construct(facts=TargetFacts.model_construct(**facts), **rest)
 
 
-async def _ask(
+async def _try_target(
     client: httpx.AsyncClient, headers: dict[str, str], target: dict[str, Any]
 ) -> TargetTrial:
     body = {

@@ -13,7 +13,7 @@ from fairlead.errors import InvalidRequest
 
 @cache
 def catalogue() -> dict[str, Any]:
-    """As `_core.context_catalogue` gives it."""
+    """The catalogue that `_core.context_catalogue` returns."""
     known: dict[str, Any] = orjson.loads(_core.context_catalogue())
     return known
 

@@ -97,7 +97,7 @@ async def read(pipeline_id: str, services: ServicesDep) -> PipelineView:
 
 @router.put("/{pipeline_id}", summary="Change a pipeline; other fields keep their value")
 async def change(pipeline_id: str, change: PipelineChange, services: ServicesDep) -> PipelineView:
-    """Changes what was sent."""
+    """Changes the sent fields."""
 
     def store(con: Connection) -> Pipeline:
         before = _found(con, pipeline_id)

@@ -43,7 +43,7 @@ class CompressionSettingsChange(ChangeWire):
 
 
 class ThinkingBudget(Wire):
-    """How requests that say how to think are rewritten."""
+    """Get how requests with reasoning settings are rewritten."""
 
     mode: Literal["passthrough", "auto-strip", "custom", "adaptive"]
     budget_tokens: int

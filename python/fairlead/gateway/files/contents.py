@@ -14,7 +14,7 @@ from typing import Final
 
 from fairlead.errors import InvalidRequest
 from fairlead.store.blobs.blob import Blobs, fetch
-from fairlead.store.blobs.place import blobs_of
+from fairlead.store.blobs.location import blobs_of
 from fairlead.store.services import Services
 
 FOLDER: Final = "files"

@@ -61,7 +61,7 @@ def read_form(request: Request) -> Form:
         mime_type = str(content_type)[:MIME_MAX_CHARS] if content_type else None
         return Form(header["fields"], str(file["name"] or ""), mime_type, int(file["bytes"]))
     except (KeyError, TypeError, ValueError, binascii.Error):
-        raise Internal("The upload did not come through the relay.") from None
+        raise Internal("Uploads must go through the relay.") from None
 
 
 def read_upload(request: Request) -> Upload:

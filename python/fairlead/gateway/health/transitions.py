@@ -82,7 +82,7 @@ def _read_failing(con: Connection) -> dict[str, int]:
 def _emit_transitions(
     con: Connection, began: Mapping[str, Failure], served: Mapping[str, int]
 ) -> None:
-    """Stores and announces what has changed, after what other controls have stored meanwhile."""
+    """Stores and announces changes, on top of those that other controls have stored meanwhile."""
     failing = _read_failing(con)
     known = {each.id: each for each in read_connections(con)}
     events: list[Event] = []

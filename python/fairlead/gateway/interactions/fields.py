@@ -59,7 +59,7 @@ class TextFormat(GoogleWire):
     json_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
 
 
-class InteractionAsk(GoogleWire):
+class InteractionRequest(GoogleWire):
     """The body."""
 
     model: Annotated[StrictStr, Field(min_length=1, max_length=300)]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from fairlead.calls.own_relay import COUNTED
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.google import google_router
-from fairlead.gateway.interactions.fields import InteractionAsk
+from fairlead.gateway.interactions.fields import InteractionRequest
 from fairlead.gateway.interactions.stream import live_frames, number_of, stored_frames
 from fairlead.gateway.interactions.translation import as_response
 from fairlead.gateway.interactions.view import interaction_view
@@ -39,7 +39,7 @@ ANSWER_WITHIN_S: Final = 50.0
 
 
 async def create(
-    ask: InteractionAsk,
+    interaction: InteractionRequest,
     services: ServicesDep,
     owner: OwnerDep,
     counted: Annotated[str | None, Header(alias=COUNTED, include_in_schema=False)] = None,
@@ -49,8 +49,8 @@ async def create(
     with `background` or without. `webhook_config` names webhooks that replace the key's webhooks
     (`/v1/webhooks`).
     """
-    hooks = ask.webhook_config or WebhookConfig()
-    body = as_response(ask)
+    hooks = interaction.webhook_config or WebhookConfig()
+    body = as_response(interaction)
     uris = await checked_uris(services.egress, hooks, "webhook_config")
     if uris:
         await ensure_signing_key(services.state)
@@ -62,9 +62,9 @@ async def create(
     headers = headers_for(services, owner, {} if counted is None else {COUNTED: counted})
     job_request = await asyncio.to_thread(background_request, body)
     job = await background_responses(services).begin(f"key:{owner}", job_request, headers, note)
-    if ask.stream:
+    if interaction.stream:
         return event_stream(live_frames(job, -1))
-    if not ask.background:
+    if not interaction.background:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 await job.wait_until_finished()

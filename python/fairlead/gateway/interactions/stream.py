@@ -1,6 +1,6 @@
 """The events of a response as the events of Google's interaction.
 
-Each event of a response is translated by itself, so that a stream can be resumed after any of them: `event_id` is the
+Each event of a response is translated separately, so that a stream can be resumed after any of them: `event_id` is the
 number of the event that it comes from.
 """
 
@@ -67,7 +67,7 @@ def _frames(event: Event, model: str) -> Iterator[bytes]:
     translated = list(_translated(event, model))
     for place, (kind, members) in enumerate(translated, 1):
         shown = {"event_type": kind, **members}
-        # Of several, a stream that is resumed has all or none.
+        # A resumed stream has all events of one response event, or none.
         if place == len(translated):
             shown["event_id"] = str(event["sequence_number"])
         yield frame_of(kind, orjson.dumps(shown))

@@ -7,24 +7,32 @@ from typing import Any
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.google import bare_model
-from fairlead.gateway.interactions.fields import Generation, InteractionAsk, TextFormat, ToolChoice
+from fairlead.gateway.interactions.fields import (
+    Generation,
+    InteractionRequest,
+    TextFormat,
+    ToolChoice,
+)
 
 _CONTENTS = frozenset({"text", "image", "document", "audio", "video"})
 _CHOICES = {"auto": "auto", "any": "required", "none": "none", "validated": "auto"}
 
 
-def as_response(ask: InteractionAsk) -> dict[str, Any]:
+def as_response(interaction: InteractionRequest) -> dict[str, Any]:
     """The body of `/v1/responses` for an interaction. `InvalidRequest` names a field that has no
     equivalent there.
     """
-    body: dict[str, Any] = {"model": bare_model(ask.model), "input": _input(ask.input)}
-    if ask.system_instruction is not None:
-        body["instructions"] = ask.system_instruction
-    if ask.previous_interaction_id is not None:
-        body["previous_response_id"] = ask.previous_interaction_id
-    if ask.labels:
-        body["metadata"] = ask.labels
-    if ask.tools:
+    body: dict[str, Any] = {
+        "model": bare_model(interaction.model),
+        "input": _input(interaction.input),
+    }
+    if interaction.system_instruction is not None:
+        body["instructions"] = interaction.system_instruction
+    if interaction.previous_interaction_id is not None:
+        body["previous_response_id"] = interaction.previous_interaction_id
+    if interaction.labels:
+        body["metadata"] = interaction.labels
+    if interaction.tools:
         body["tools"] = [
             {
                 "type": "function",
@@ -33,11 +41,11 @@ def as_response(ask: InteractionAsk) -> dict[str, Any]:
                 "parameters": tool.parameters or {"type": "object", "properties": {}},
                 "strict": False,
             }
-            for tool in ask.tools
+            for tool in interaction.tools
         ]
-    if isinstance(ask.response_format, TextFormat):
-        body |= _format(ask.response_format)
-    return body | _generation(ask.generation_config or Generation())
+    if isinstance(interaction.response_format, TextFormat):
+        body |= _format(interaction.response_format)
+    return body | _generation(interaction.generation_config or Generation())
 
 
 def _generation(generation: Generation) -> dict[str, Any]:
@@ -85,22 +93,22 @@ def _input(input_: str | dict[str, Any] | list[dict[str, Any]]) -> str | list[di
     if not contents:
         raise InvalidRequest("input must not be empty.", param="input")
     if all(each.get("type") in _CONTENTS for each in contents):
-        places = ["input"] if isinstance(input_, dict) else _places("input", contents)
-        return [_role_of("user", contents, places)]
+        paths = ["input"] if isinstance(input_, dict) else _paths("input", contents)
+        return [_role_of("user", contents, paths)]
     items: list[dict[str, Any]] = []
-    for place, step in zip(_places("input", contents), contents, strict=True):
-        items += _step(step, place)
+    for path, step in zip(_paths("input", contents), contents, strict=True):
+        items += _step(step, path)
     return items
 
 
-def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
+def _step(step: dict[str, Any], path: str) -> list[dict[str, Any]]:
     match step.get("type"):
         case "user_input" | "model_output" as kind:
             contents = step.get("content")
             if not isinstance(contents, list) or not all(isinstance(one, dict) for one in contents):
-                raise InvalidRequest(f"{place}.content must be a list of contents.", param=place)
+                raise InvalidRequest(f"{path}.content must be a list of contents.", param=path)
             role = "user" if kind == "user_input" else "assistant"
-            return [_role_of(role, contents, _places(f"{place}.content", contents))]
+            return [_role_of(role, contents, _paths(f"{path}.content", contents))]
         case "thought":
             # Reasoning that another provider returned means nothing to this one, so it is dropped.
             return []
@@ -108,60 +116,60 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
             return [
                 {
                     "type": "function_call",
-                    "call_id": _text(step, "id", place),
-                    "name": _text(step, "name", place),
+                    "call_id": _text(step, "id", path),
+                    "name": _text(step, "name", path),
                     "arguments": json.dumps(step.get("arguments") or {}),
                 }
             ]
         case "function_result":
             result = step.get("result")
             output = result if isinstance(result, str) else json.dumps(result)
-            call_id = _text(step, "call_id", place)
+            call_id = _text(step, "call_id", path)
             return [{"type": "function_call_output", "call_id": call_id, "output": output}]
     raise InvalidRequest(
-        f"{place}.type must be user_input, model_output, thought, function_call or "
+        f"{path}.type must be user_input, model_output, thought, function_call or "
         "function_result, or a content's: text, image or document.",
-        param=f"{place}.type",
+        param=f"{path}.type",
     )
 
 
-def _role_of(role: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
-    parts = [_part(role, one, place) for one, place in zip(contents, places, strict=True)]
+def _role_of(role: str, contents: list[dict[str, Any]], paths: list[str]) -> dict[str, Any]:
+    parts = [_part(role, one, path) for one, path in zip(contents, paths, strict=True)]
     return {"type": "message", "role": role, "content": parts}
 
 
-def _part(role: str, content: dict[str, Any], place: str) -> dict[str, Any]:
+def _part(role: str, content: dict[str, Any], path: str) -> dict[str, Any]:
     kind = content.get("type")
     if kind == "text":
         part_type = "input_text" if role == "user" else "output_text"
-        return {"type": part_type, "text": _text(content, "text", place, empty=True)}
+        return {"type": part_type, "text": _text(content, "text", path, empty=True)}
     if kind == "image" and role == "user":
-        return {"type": "input_image", "image_url": _address(content, place)}
+        return {"type": "input_image", "image_url": _address(content, path)}
     if kind == "document" and role == "user":
         if isinstance(content.get("uri"), str):
             return {"type": "input_file", "file_url": content["uri"]}
         return {
             "type": "input_file",
             "filename": "document",
-            "file_data": _address(content, place),
+            "file_data": _address(content, path),
         }
     known = "text, image or document" if role == "user" else "text"
-    raise InvalidRequest(f"{place}.type must be {known}.", param=f"{place}.type")
+    raise InvalidRequest(f"{path}.type must be {known}.", param=f"{path}.type")
 
 
-def _address(content: dict[str, Any], place: str) -> str:
+def _address(content: dict[str, Any], path: str) -> str:
     if isinstance(content.get("uri"), str):
         return str(content["uri"])
-    data, kind = _text(content, "data", place), _text(content, "mime_type", place)
+    data, kind = _text(content, "data", path), _text(content, "mime_type", path)
     return f"data:{kind};base64,{data}"
 
 
-def _text(content: dict[str, Any], name: str, place: str, *, empty: bool = False) -> str:
+def _text(content: dict[str, Any], name: str, path: str, *, empty: bool = False) -> str:
     value = content.get(name)
     if not isinstance(value, str) or not (value or empty):
-        raise InvalidRequest(f"{place}.{name} must be a text.", param=f"{place}.{name}")
+        raise InvalidRequest(f"{path}.{name} must be a text.", param=f"{path}.{name}")
     return value
 
 
-def _places(name: str, contents: list[dict[str, Any]]) -> list[str]:
+def _paths(name: str, contents: list[dict[str, Any]]) -> list[str]:
     return [f"{name}[{number}]" for number in range(len(contents))]

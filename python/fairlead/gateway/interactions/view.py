@@ -75,12 +75,12 @@ def _usage(usage: dict[str, Any]) -> dict[str, int]:
         inner = usage.get(name) if detail is None else (usage.get(name) or {}).get(detail)
         return inner if isinstance(inner, int) else 0
 
-    thoughts = count("output_tokens_details", "reasoning_tokens")
+    reasoning_tokens = count("output_tokens_details", "reasoning_tokens")
     return {
         "total_input_tokens": count("input_tokens"),
         "total_cached_tokens": count("input_tokens_details", "cached_tokens"),
         # Google counts reasoning apart from the output.
-        "total_output_tokens": max(0, count("output_tokens") - thoughts),
-        "total_thought_tokens": thoughts,
+        "total_output_tokens": max(0, count("output_tokens") - reasoning_tokens),
+        "total_thought_tokens": reasoning_tokens,
         "total_tokens": count("total_tokens"),
     }

@@ -1,1 +1,1 @@
-"""From which addresses the gateway may be called."""
+"""Get the allowed and blocked client addresses."""

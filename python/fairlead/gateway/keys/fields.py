@@ -238,7 +238,7 @@ class KeyFields(Wire):
     )
     inexpressible: Literal["refuse", "drop"] | None = Field(
         None,
-        description="What happens to its requests that have members which the provider does not accept, where "
+        description="How its requests with members that the provider does not accept are handled, if "
         "leaving them out changes the answer: `refuse` answers 400, `drop` leaves them out and names them in "
         "`X-Gateway-Left-Out`. The header `X-Gateway-Inexpressible` goes before it; null: as the connection says.",
     )
@@ -318,7 +318,7 @@ class KeyChange(KeyFields, ChangeWire):
     name: Name = ""
 
 
-def not_in_force(key: KeyFields) -> list[str]:
+def ineffective(key: KeyFields) -> list[str]:
     """The fields of a key's record that have no effect; members of lists follow a colon."""
     return [
         *(f"scopes:{scope}" for scope in key.scopes if not _is_known(scope)),

@@ -17,7 +17,7 @@ from fairlead.gateway.keys.fields import (
     KeyFields,
     NewKey,
     check_rules,
-    not_in_force,
+    ineffective,
 )
 from fairlead.gateway.keys.table import (
     StoredKey,
@@ -52,7 +52,7 @@ class KeyView(KeyFields):
     id: str
     name: str
     key_preview: str
-    not_in_force: list[str] = Field(
+    ineffective: list[str] = Field(
         description="Stored values without effect: fields, and values of lists as "
         "`scopes:<scope>` and `allowedEndpoints:<category>`."
     )
@@ -227,7 +227,7 @@ def view_key(key: StoredKey, last_used_ms: int | None = None) -> KeyView:
     return KeyView.model_construct(
         id=key.id,
         key_preview=key.preview,
-        not_in_force=not_in_force(key.fields),
+        ineffective=ineffective(key.fields),
         last_used_at=None if last_used_ms is None else moment_of(last_used_ms),
         made_by=key.made_by,
         created_at=moment_of(key.created_at_ms),

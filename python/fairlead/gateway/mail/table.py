@@ -49,7 +49,7 @@ class FinishedTry:
 
 
 def read_server(con: Connection, sealer: Sealer) -> MailServer | None:
-    """The mail server with its password opened; None where there is none."""
+    """The mail server with its password opened, or None."""
     row = con.execute(f"SELECT {_COLUMNS} FROM mail_server").fetchone()
     if row is None:
         return None
@@ -120,7 +120,7 @@ def next_due_ms(con: Connection) -> int | None:
 
 
 def settle(con: Connection, done: FinishedTry, spread: Callable[[float, float], float]) -> None:
-    """Stores what came of a try, in the writer. `spread` is `random.uniform`."""
+    """Stores the result of a delivery attempt, in the writer. `spread` is `random.uniform`."""
     mail = done.mail
     interval_s = BACKOFF_S[min(mail.tries, len(BACKOFF_S) - 1)]
     next_ms = done.at_ms + round(interval_s * spread(1 - JITTER, 1 + JITTER) * 1000)

@@ -257,8 +257,8 @@ def _shown(
         models = [each for each in models if (owner_id, each.name) > wanted.after]
     if wanted.limit is None:
         return models
-    room = wanted.limit - page.shown
-    shown = models[: max(room, 0)]
+    remaining = wanted.limit - page.shown
+    shown = models[: max(remaining, 0)]
     if len(models) > len(shown) and page.next is None:
         last = shown[-1].name if shown else None
         if last is not None:

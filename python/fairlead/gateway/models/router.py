@@ -22,7 +22,7 @@ from fairlead.gateway.providers.credentials import Credentials, open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, reached_endpoint, resolve_provider
 from fairlead.gateway.providers.probe import Finding, probe
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
-from fairlead.gateway.unused_fields import not_in_force, refuse_unused
+from fairlead.gateway.unused_fields import ineffective, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
@@ -35,14 +35,14 @@ MAX_MODELS = 10_000
 
 
 class ModelRow(ModelSettings):
-    """A model with its settings; `isCustom` tells whether the operator added it, `notInForce` names stored
+    """A model with its settings; `isCustom` tells whether the operator added it, `ineffective` names stored
     fields that have no effect.
     """
 
     provider: str
     model_id: str
     is_custom: bool
-    not_in_force: list[str]
+    ineffective: list[str]
     created_at: Time
     updated_at: Time
 
@@ -107,7 +107,7 @@ async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
         provider = resolve_provider(con, fields.provider).id
         before = find_model(con, provider, fields.model_id)
         if before is None:
-            _check_room(con)
+            _check_capacity(con)
             before = _blank(provider, fields.model_id)
         refuse_unused(_unused(sent), _unused(before.settings))
         after = changed(before, sent, now_ms())
@@ -125,7 +125,7 @@ async def show_or_hide(change: Visibility, services: ServicesDep) -> Changed:
         for name in names:
             row = find_model(con, provider, name) or _blank(provider, name)
             put_model(con, changed(row, {"is_hidden": change.is_hidden or None}, now_ms()))
-        _check_room(con, room_for=0)
+        _check_capacity(con, free_models=0)
         return len(names)
 
     return Changed.model_construct(changed=await services.state.commit(store))
@@ -204,7 +204,7 @@ def _register(con: Database, new: ModelFields) -> ProviderModel:
     before = find_model(con, provider, new.model_id)
     if before is not None and before.is_custom:
         raise Conflict("The provider has a custom model of this id: change it with PUT.")
-    _check_room(con)
+    _check_capacity(con)
     before = before or _blank(provider, new.model_id)
     refuse_unused(_unused(_settings(new)), _unused(before.settings))
     row = changed(before, _settings(new), now_ms())
@@ -215,8 +215,8 @@ def _register(con: Database, new: ModelFields) -> ProviderModel:
     return row
 
 
-def _check_room(con: Database, room_for: int = 1) -> None:
-    if read_number(con, "SELECT count(*) FROM provider_models") + room_for > MAX_MODELS:
+def _check_capacity(con: Database, free_models: int = 1) -> None:
+    if read_number(con, "SELECT count(*) FROM provider_models") + free_models > MAX_MODELS:
         raise Conflict(f"There are {MAX_MODELS} custom models and overrides: delete some first.")
 
 
@@ -239,7 +239,7 @@ def _shown(row: ProviderModel) -> ModelRow:
         provider=row.provider,
         model_id=row.model_id,
         is_custom=row.is_custom,
-        not_in_force=not_in_force(_unused(row.settings)),
+        ineffective=ineffective(_unused(row.settings)),
         created_at=moment_of(row.created_at_ms),
         updated_at=moment_of(row.updated_at_ms),
         **row.settings,

@@ -28,7 +28,7 @@ from fairlead.gateway.providers.credentials import open_headers, reseal_connecti
 from fairlead.gateway.providers.endpoint import addresses_of
 from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
-from fairlead.gateway.unused_fields import not_in_force, refuse_unused
+from fairlead.gateway.unused_fields import ineffective, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.net.secret_origin import check_secret_origin, new_origin
 from fairlead.store.file import Connection
@@ -48,7 +48,7 @@ _PLAIN = ("type", "name", "prefix", "api_type", "base_url", "chat_path", "models
 
 
 class NodeView(Wire):
-    """A node as it is shown: header values masked; `notInForce` names stored fields that have no
+    """A node as it is shown: header values masked; `ineffective` names stored fields that have no
     effect.
     """
 
@@ -61,7 +61,7 @@ class NodeView(Wire):
     chat_path: str | None
     models_path: str | None
     icon_url: str | None
-    not_in_force: list[str]
+    ineffective: list[str]
     custom_headers: dict[str, str] | None
     timeouts: Timeouts | None
     created_at: Time
@@ -274,7 +274,7 @@ def _view(node: Node) -> NodeView:
     return NodeView.model_construct(
         id=node.id,
         **{name: getattr(node, name) for name in _PLAIN},
-        not_in_force=not_in_force({"iconUrl": node.icon_url}),
+        ineffective=ineffective({"iconUrl": node.icon_url}),
         custom_headers=dict.fromkeys(node.header_names, MASK) or None,
         timeouts=Timeouts.model_validate(node.timeouts, by_name=True) if node.timeouts else None,
         created_at=moment_of(node.created_at_ms),

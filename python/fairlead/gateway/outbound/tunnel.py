@@ -1,7 +1,7 @@
 """Control's own calls of providers through an outbound proxy: HTTP's CONNECT, or SOCKS5 (RFC 1928,
 RFC 1929).
 
-The proxy resolves the provider's name. The proxy's own address is held against the policy of addresses,
+The proxy resolves the provider's name. The proxy's own address is checked against the address policy,
 and so is a provider that is named by an address. A proxy that fails is `ProxyFailed`; nothing goes
 past it.
 """

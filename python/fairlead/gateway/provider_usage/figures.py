@@ -32,7 +32,7 @@ def read_figures(
 
 
 def text_at(document: Any, pointer: str) -> str | None:
-    """The text at a place; None where there is none."""
+    """The text at a place, or None."""
     found = _values(document, _parts(pointer)) or [None]
     return found[0] if isinstance(found[0], str) and found[0] else None
 

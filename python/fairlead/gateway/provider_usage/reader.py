@@ -92,7 +92,7 @@ async def read_usage(services: Services, connection_id: str) -> ProviderUsage:
     """
     sealer = services.state.sealer
     question = await services.state.read(lambda con: _question(con, sealer, connection_id))
-    figures, failure = await _ask(question, sealer)
+    figures, failure = await _fetch(question, sealer)
     at_ms = now_ms()
 
     def store(con: Database) -> ProviderUsage:
@@ -143,7 +143,7 @@ def _question(con: Database, sealer: Sealer, connection_id: str) -> _Question:
     return _Question(connection, known, endpoint, reads, own_key)
 
 
-async def _ask(question: _Question, sealer: Sealer) -> tuple[list[UsageFigure], str | None]:
+async def _fetch(question: _Question, sealer: Sealer) -> tuple[list[UsageFigure], str | None]:
     """The figures, and the error of the first that is missing."""
     figures: list[UsageFigure] = []
     failure: str | None = None

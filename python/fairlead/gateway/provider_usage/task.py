@@ -70,7 +70,7 @@ async def read_due(services: Services, at_ms: int) -> list[str]:
     due = [each for _, each in (await services.state.read(find_due))[:AT_MOST]]
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def ask(connection_id: str) -> None:
+    async def fetch(connection_id: str) -> None:
         async with slots:
             try:
                 await read_usage(services, connection_id)
@@ -82,7 +82,7 @@ async def read_due(services: Services, at_ms: int) -> list[str]:
 
     async with asyncio.TaskGroup() as group:
         for connection_id in due:
-            group.create_task(ask(connection_id))
+            group.create_task(fetch(connection_id))
     return due
 
 

@@ -28,7 +28,7 @@ class NameRule(_Section):
 
 
 class Facts(_Section):
-    """The facts; their meaning stands beside the fields of the relay's own type, `rust/core/src/facts.rs`."""
+    """The facts. The relay's type documents their meaning: `rust/core/src/facts.rs`."""
 
     source: str = Field(min_length=1)
     api: Literal["chat", "responses"] | None = None

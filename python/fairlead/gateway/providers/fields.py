@@ -86,7 +86,7 @@ class ProviderSpecific(Wire):
     )
     inexpressible: Literal["refuse", "drop"] | None = Field(
         None,
-        description="What happens to requests that have members which the provider does not accept, where "
+        description="How requests with members that the provider does not accept are handled, if "
         "leaving them out changes the answer: `refuse` (as null does) answers 400, `drop` leaves them out. A "
         "key's `inexpressible` and the header `X-Gateway-Inexpressible` go before it.",
     )

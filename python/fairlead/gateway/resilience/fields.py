@@ -13,19 +13,21 @@ from fairlead.wire import Wire
 
 DAY_MS = 86_400_000
 
-Rest = Annotated[StrictInt, Field(ge=100, le=3_600_000)]
+CooldownMs = Annotated[StrictInt, Field(ge=100, le=3_600_000)]
 Count = Annotated[StrictInt, Field(ge=1, le=1000)]
 
 
 class ConnectionCooldown(Wire):
     """Milliseconds that a connection rests after a failure."""
 
-    base_ms: Rest = Field(3_000, description="After the first failure; doubled with each in a row.")
-    max_ms: Rest = Field(
+    base_ms: CooldownMs = Field(
+        3_000, description="After the first failure; doubled with each in a row."
+    )
+    max_ms: CooldownMs = Field(
         120_000, description="The longest cooldown that the gateway chooses itself."
     )
-    refused_ms: Rest = Field(120_000, description="After a refused credential.")
-    limited_ms: Rest = Field(5_000, description="After a 429 that does not say for how long.")
+    refused_ms: CooldownMs = Field(120_000, description="After a refused credential.")
+    limited_ms: CooldownMs = Field(5_000, description="After a 429 that does not say for how long.")
     max_retry_after_ms: Annotated[StrictInt, Field(ge=1_000, le=DAY_MS)] = Field(
         3_600_000,
         description="The longest `Retry-After` that is honoured: after that time the provider is called again.",
@@ -37,7 +39,7 @@ class Breaker(Wire):
 
     degraded_after: Count = Field(7, description="Failures in a row that mark it as degraded.")
     open_after: Count = Field(12, description="Failures in a row that open the circuit.")
-    reset_ms: Rest = Field(30_000, description="Time until one trial request is let through.")
+    reset_ms: CooldownMs = Field(30_000, description="Time until one trial request is let through.")
     max_stretch: Annotated[StrictInt, Field(ge=1, le=64)] = Field(
         4, description="The reset doubles with each opening, up to this multiple of its length."
     )
@@ -48,7 +50,7 @@ class OwnMachineBreaker(Breaker):
 
     degraded_after: Count = 3
     open_after: Count = 5
-    reset_ms: Rest = 15_000
+    reset_ms: CooldownMs = 15_000
     max_stretch: Annotated[StrictInt, Field(ge=1, le=64)] = 1
 
 
@@ -64,8 +66,8 @@ class ModelLockout(Wire):
         "429 first puts the model in cooldown, and the connection if two of its models are "
         "limited.",
     )
-    base_ms: Rest = 120_000
-    max_ms: Rest = 1_800_000
+    base_ms: CooldownMs = 120_000
+    max_ms: CooldownMs = 1_800_000
 
 
 class Quota(Wire):

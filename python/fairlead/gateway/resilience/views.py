@@ -1,4 +1,4 @@
-"""Resilience as the API shows it: thresholds, and what is held against whom now."""
+"""Resilience in the API: thresholds, and current cooldowns, lockouts and open breakers."""
 
 from __future__ import annotations
 

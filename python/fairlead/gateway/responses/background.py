@@ -100,7 +100,7 @@ class BackgroundResponses:
         `RateLimited` when too many are waiting, or the owner has used up its share of the
         memory.
         """
-        self._check_room(owner, len(request.body))
+        self._check_capacity(owner, len(request.body))
         job = BackgroundResponse(owner, request, headers)
         stored = StoredResponse(
             job.id, owner, request.previous_id, request.model, request.input, request.envelope
@@ -109,7 +109,7 @@ class BackgroundResponses:
         leases = self._services.leases
         if leases is not None:
             job.lease = leases.begin(KIND, job.id)
-            job.lease.on_lost = partial(self._lose, job)
+            job.lease.on_lost = partial(self._mark_lost, job)
 
         def write(con: Connection) -> None:
             insert_response(con, stored, now_ms(), is_open=True)
@@ -128,7 +128,7 @@ class BackgroundResponses:
         self._changed.set()
         return job
 
-    def _check_room(self, owner: str, size: int) -> None:
+    def _check_capacity(self, owner: str, size: int) -> None:
         mine = [job for job in self._responses.values() if job.owner == owner]
         if len(mine) >= WAITING_OF_OWNER_MAX or len(self._responses) >= WAITING_MAX:
             raise RateLimited("Too many background responses are in progress.", retry_after_s=5)
@@ -275,7 +275,7 @@ class BackgroundResponses:
         response = {**orjson.loads(envelope), "status": "failed", "error": error}
         await state.record(storing_end(response))
 
-    def _lose(self, job: BackgroundResponse) -> None:
+    def _mark_lost(self, job: BackgroundResponse) -> None:
         """Another control may fail it by now: no answer would be stored."""
         job.is_lost = job.is_cancelled = True
         self._waiting.pop(job.id, None)

@@ -205,7 +205,7 @@ def _parse(segments: Sequence[Segment]) -> list[Rows]:
         try:
             rows.extend(parse_responses(segment.data))
         except (ValueError, KeyError, TypeError) as error:
-            # A damaged file is kept for the operator; it blocks nothing.
+            # A damaged file is moved aside for the operator, so that it blocks nothing.
             aside = segment.path.with_suffix(".damaged")
             write_whole(aside, segment.data, new=aside.with_suffix(".new"))
             log.error("a segment of responses is damaged", segment=segment.name, error=str(error))
@@ -250,7 +250,7 @@ def _sweep(con: Connection, at_ms: int) -> None:
 
 
 def _names(folder: Path) -> set[str]:
-    """The segments that are there, sealed or not."""
+    """The existing segments, sealed or not."""
     with contextlib.suppress(FileNotFoundError):
         return {each.stem for each in folder.iterdir() if each.suffix in (OPEN, SEALED)}
     return set()

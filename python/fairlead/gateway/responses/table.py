@@ -41,7 +41,7 @@ def insert_response(
     """Stores a response, in the writer.
 
     A response that the owner has already under this id stays as it is. `Conflict` where the id
-    belongs to another owner, `OwnerStorageFull` and `StorageFull` where there is no room. With
+    belongs to another owner, `OwnerStorageFull` and Raises `StorageFull` at the limit. With
     `is_open` its answer comes later, by `store_answer`.
     """
     found = con.execute("SELECT owner FROM responses WHERE id = ?", [response.id]).fetchone()

@@ -87,7 +87,7 @@ def acquire(
 
 
 def renew(con: Connection, owner: Owner, generation: int, at_ms: int) -> StoredLease:
-    """Lets a lease last anew, in the writer; `LeaseStale` where the session has no such lease."""
+    """Lets a lease last again, in the writer; `LeaseStale` where the session has no such lease."""
     return _extend(con, _own_lease(con, owner, generation, at_ms), at_ms)
 
 

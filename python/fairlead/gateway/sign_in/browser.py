@@ -17,7 +17,7 @@ from fairlead.gateway.providers.endpoint import Provider, resolve_provider
 from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.sign_in.client import Refused, SignInClient, Tokens, Unreached, as_answer
 from fairlead.gateway.sign_in.fields import Target
-from fairlead.gateway.sign_in.grant import Wanted, store_grant
+from fairlead.gateway.sign_in.grant import SignInTarget, store_grant
 from fairlead.gateway.sign_in.section import Section, find_section
 from fairlead.gateway.sign_in.table import Flow, drop_flow, find_flow
 from fairlead.settings import ServeFields
@@ -59,7 +59,7 @@ async def take_flow(
 
 
 async def finish(services: Services, name: str, code: str, state: str) -> ProviderConnection:
-    """The connection that has its tokens now. A state is used once, whatever comes of it."""
+    """The connection that has its tokens now. A state is used once, even if the sign-in fails."""
     found, section, proxy, flow = await take_flow(services, name, state)
     verifier = services.state.sealer.unseal(flow.id, flow.secret_sealed).decode()
     try:
@@ -75,7 +75,7 @@ async def store_tokens(
     services: Services, provider: Provider, sign_in: Flow | Target, tokens: Tokens
 ) -> ProviderConnection:
     """The new connection, or the one that was meant, with these tokens."""
-    state, wanted = services.state, Wanted(sign_in.connection_id, sign_in.name)
+    state, wanted = services.state, SignInTarget(sign_in.connection_id, sign_in.name)
 
     def store(con: Connection) -> ProviderConnection:
         if isinstance(sign_in, Flow):

@@ -45,14 +45,14 @@ EXPIRED: Final = "expired"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which connection a sign-in is for: one that is there, or a new one of this name."""
+class SignInTarget:
+    """The connection that a sign-in is for: an existing one, or a new one with this name."""
 
     connection_id: str | None
     name: str | None
 
 
-def check_wanted(con: Database, provider: Provider, wanted: Wanted) -> None:
+def check_sign_in_target(con: Database, provider: Provider, wanted: SignInTarget) -> None:
     """`NotFound` for a connection that is not this provider's."""
     if wanted.connection_id is not None:
         _found(con, provider, wanted.connection_id)
@@ -61,7 +61,7 @@ def check_wanted(con: Database, provider: Provider, wanted: Wanted) -> None:
 
 
 def store_grant(
-    con: Database, sealer: Sealer, provider: Provider, wanted: Wanted, tokens: Tokens
+    con: Database, sealer: Sealer, provider: Provider, wanted: SignInTarget, tokens: Tokens
 ) -> Connection:
     """A sign-in by a person: its tokens become the credential of a new connection, or of the one that was
     meant, which is then as good as new.

@@ -55,7 +55,7 @@ class Refresher:
     unwritten: dict[str, tuple[SignIn, Tokens]] = field(default_factory=dict)
     """New tokens that the database has not taken yet, by connection."""
     _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
-    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -87,7 +87,7 @@ class Refresher:
             return "gone" if sign_in is None else await self._refresh(sign_in)
 
     async def _refresh_in_turn(self, due: SignIn) -> None:
-        async with self._room, self._turn(due.connection_id):
+        async with self._slots, self._turn(due.connection_id):
             now = await self.services.state.read(lambda con: find_sign_in(con, due.connection_id))
             if now != due:
                 return

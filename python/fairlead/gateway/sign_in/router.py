@@ -50,7 +50,7 @@ from fairlead.gateway.sign_in.fields import (
     SignInView,
     Target,
 )
-from fairlead.gateway.sign_in.grant import Wanted, check_wanted
+from fairlead.gateway.sign_in.grant import SignInTarget, check_sign_in_target
 from fairlead.gateway.sign_in.refresher import Refresher
 from fairlead.gateway.sign_in.section import (
     MASK,
@@ -98,7 +98,7 @@ async def authorize(
 
     def begin(con: Connection) -> tuple[str, Flow]:
         found, section = section_of(con, services, provider)
-        check_wanted(con, found, _wanted(body))
+        check_sign_in_target(con, found, _wanted(body))
         redirect_uri = body.redirect_uri or section.fields.redirect_uri
         redirect_uri = redirect_uri or callback_url(services.config, request, found)
         url = SignInClient(section, None).authorization_url(state, verifier, redirect_uri)
@@ -128,7 +128,7 @@ async def device_code(provider: str, body: Target, services: ServicesDep) -> Dev
 
     def read(con: Connection) -> tuple[Provider, Section, Proxy | None]:
         found, section = section_of(con, services, provider)
-        check_wanted(con, found, _wanted(body))
+        check_sign_in_target(con, found, _wanted(body))
         return found, section, proxy_for(con, sealer, found.id)
 
     found, section, proxy = await services.state.read(read)
@@ -199,7 +199,7 @@ async def take_in(provider: str, body: Import, services: ServicesDep) -> SignedI
 
     def read(con: Connection) -> tuple[Provider, Section, Proxy | None]:
         found, section = section_of(con, services, provider)
-        check_wanted(con, found, _wanted(body))
+        check_sign_in_target(con, found, _wanted(body))
         return found, section, proxy_for(con, sealer, found.id)
 
     found, section, proxy = await services.state.read(read)
@@ -361,8 +361,8 @@ async def _shown(services: Services, connection: ProviderConnection) -> Connecti
     return show_connection(connection, states.of(connection.id, is_active=connection.is_active))
 
 
-def _wanted(target: Target) -> Wanted:
-    return Wanted(target.connection_id, target.name)
+def _wanted(target: Target) -> SignInTarget:
+    return SignInTarget(target.connection_id, target.name)
 
 
 def _flow(provider: Provider, kind: Any, state: str, target: Target, sealed: bytes) -> Flow:

@@ -37,7 +37,7 @@ async def start_video(
     video: NewVideo,
     subscribers: Subscribers | None = None,
 ) -> tuple[Operation, int]:
-    """The operation, and the place of the connection that began it in the relay's choice."""
+    """The operation, and the index of its connection in the relay's choice."""
     at_ms, starts = now_ms(), VideoStarts.of(services)
     operation = Operation(
         video.id,
@@ -60,4 +60,4 @@ async def start_video(
         raise
     await starts.begin(operation, ProviderOperation(target.connection_id, name, target.proxy_id))
     VideoRunner.of(services).wake()
-    return operation, target.place
+    return operation, target.index

@@ -12,7 +12,7 @@ from fairlead.records.service_jobs import WebhookConfig
 _SAMPLES_MAX: Final = 16
 
 
-class VideoAsk(GoogleWire):
+class GoogleVideoRequest(GoogleWire):
     """A video to be made."""
 
     instances: Annotated[

@@ -96,21 +96,21 @@ class VideoCreate(BaseModel):
         return texts
 
 
-def openai_request(ask: VideoCreate) -> VideoRequest:
+def openai_request(request: VideoCreate) -> VideoRequest:
     """The video in the words of whichever provider is asked."""
-    further = ask.further()
+    further = request.further()
 
     def call(target: VideoTarget) -> ProviderCall:
         if target.endpoint.dialect == OPENAI:
-            return _as_form(ask, target.model, further)
-        return _as_prediction(ask, target.model)
+            return _as_form(request, target.model, further)
+        return _as_prediction(request, target.model)
 
     return call
 
 
-def remix_request(ask: VideoCreate, provider_id: str) -> VideoRequest:
+def remix_request(request: VideoCreate, provider_id: str) -> VideoRequest:
     """A change of the video that a provider in OpenAI's dialect knows by this name."""
-    content = orjson.dumps({"prompt": ask.prompt})
+    content = orjson.dumps({"prompt": request.prompt})
 
     def call(_: VideoTarget) -> ProviderCall:
         return ProviderCall(f"/videos/{provider_id}/remix", content, "application/json", "id")
@@ -118,16 +118,16 @@ def remix_request(ask: VideoCreate, provider_id: str) -> VideoRequest:
     return call
 
 
-def _as_form(ask: VideoCreate, model: str, further: dict[str, str]) -> ProviderCall:
+def _as_form(request: VideoCreate, model: str, further: dict[str, str]) -> ProviderCall:
     """As OpenAI's own clients send it, with or without a file."""
-    fields = {**further, "model": model, "prompt": ask.prompt, "seconds": str(ask.seconds)}
-    if ask.size is not None:
-        fields["size"] = ask.size
+    fields = {**further, "model": model, "prompt": request.prompt, "seconds": str(request.seconds)}
+    if request.size is not None:
+        fields["size"] = request.size
     parts: list[tuple[str, Any]] = [(name, (None, text)) for name, text in fields.items()]
-    if ask.input_reference is not None:
-        picture = _picture(ask.input_reference.image_url)
+    if request.input_reference is not None:
+        picture = _picture(request.input_reference.image_url)
         if picture is None:
-            parts.append(("input_reference[image_url]", (None, ask.input_reference.image_url)))
+            parts.append(("input_reference[image_url]", (None, request.input_reference.image_url)))
         else:
             kind, content = picture
             name = f"reference.{kind.partition('/')[2]}"
@@ -137,18 +137,18 @@ def _as_form(ask: VideoCreate, model: str, further: dict[str, str]) -> ProviderC
     return ProviderCall("/videos", form.read(), form.headers["content-type"], "id")
 
 
-def _as_prediction(ask: VideoCreate, model: str) -> ProviderCall:
-    instance: dict[str, Any] = {"prompt": ask.prompt}
-    parameters: dict[str, Any] = {"durationSeconds": ask.seconds}
-    if ask.size is not None:
-        found = _GEMINI_SIZES.get(ask.size)
+def _as_prediction(request: VideoCreate, model: str) -> ProviderCall:
+    instance: dict[str, Any] = {"prompt": request.prompt}
+    parameters: dict[str, Any] = {"durationSeconds": request.seconds}
+    if request.size is not None:
+        found = _GEMINI_SIZES.get(request.size)
         if found is None:
             raise InvalidRequest(
                 f"size must be one of {', '.join(_GEMINI_SIZES)} for this model.", param="size"
             )
         parameters["aspectRatio"], parameters["resolution"] = found
-    if ask.input_reference is not None:
-        picture = _picture(ask.input_reference.image_url)
+    if request.input_reference is not None:
+        picture = _picture(request.input_reference.image_url)
         if picture is None:
             raise InvalidRequest(
                 "input_reference must be the picture itself for this model: a file of the form, or a data URL of "

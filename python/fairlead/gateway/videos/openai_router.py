@@ -59,37 +59,37 @@ LIST_MAX: Final = 100
     operation_id="video_generations",
 )
 async def create(
-    ask: VideoCreate, request: Request, services: ServicesDep, owner: OwnerDep, head: Response
+    fields: VideoCreate, request: Request, services: ServicesDep, owner: OwnerDep, head: Response
 ) -> dict[str, Any]:
     """Uses a connection in OpenAI's or Gemini's dialect that serves the model. You can also send a form, with the
     picture as its file `input_reference`.
     """
     sealer, choice = services.state.sealer, read_choice(request.headers.get(CHOICE_HEADER, ""))
-    video_request = openai_request(ask)
+    video_request = openai_request(fields)
 
     def find(con: Connection) -> tuple[list[VideoTarget], Operation | None]:
         targets = targets_of(con, sealer, choice)
-        if ask.remixed_from_video_id is None:
+        if fields.remixed_from_video_id is None:
             return targets, None
-        source = find_video(con, ask.remixed_from_video_id, owner)
+        source = find_video(con, fields.remixed_from_video_id, owner)
         return [each for each in targets if each.connection_id == source.connection_id], source
 
     targets, source = await services.state.read(find)
     if source is not None:
-        _check_remix(ask, source, targets)
-        video_request = remix_request(ask, source.provider_operation)
-    video = NewVideo(new_id("video_"), owner, ask.model, video_request, ask.to_text())
-    operation, place = await start_video(services, targets, video)
-    head.headers.update(lane_cost_header(place))
+        _check_remix(fields, source, targets)
+        video_request = remix_request(fields, source.provider_operation)
+    video = NewVideo(new_id("video_"), owner, fields.model, video_request, fields.to_text())
+    operation, index = await start_video(services, targets, video)
+    head.headers.update(lane_cost_header(index))
     return video_view(operation)
 
 
-def _check_remix(ask: VideoCreate, source: Operation, targets: list[VideoTarget]) -> None:
+def _check_remix(fields: VideoCreate, source: Operation, targets: list[VideoTarget]) -> None:
     """The price of a remix is that of its source's model and length, so they must be said as they are."""
     shown = video_view(source)
     if shown["status"] != "completed":
         raise Conflict(f"The video {source.id} is not completed, so it cannot be changed yet.")
-    for name, value in (("model", ask.model), ("seconds", str(ask.seconds))):
+    for name, value in (("model", fields.model), ("seconds", str(fields.seconds))):
         if value != shown[name]:
             raise InvalidRequest(
                 f"{name} must be that of the video which is changed: {shown[name]}.", param=name
@@ -119,7 +119,7 @@ async def remix(video_id: str, body: Remix, services: ServicesDep, owner: OwnerD
     """By the connection that made it, of its model and length, at their price."""
     source = await services.state.read(lambda con: find_video(con, video_id, owner))
     shown = video_view(source)
-    ask = {
+    fields = {
         **{name: shown[name] for name in ("model", "seconds", "size") if shown[name] is not None},
         "prompt": body.prompt,
         "remixed_from_video_id": video_id,
@@ -128,7 +128,7 @@ async def remix(video_id: str, body: Remix, services: ServicesDep, owner: OwnerD
     try:
         async with asyncio.timeout(REMIX_DEADLINE_S), relay_client(services.config) as client:
             answer = await client.post(
-                "/v1/videos", json=ask, headers=on_behalf_of(services.config, owner)
+                "/v1/videos", json=fields, headers=on_behalf_of(services.config, owner)
             )
     except TimeoutError:
         raise UpstreamTimeout(

@@ -215,7 +215,7 @@ async def open_video(
         await client.aclose()
         url = _read_address(location, url)
     else:
-        raise UpstreamInvalid("The video is behind too many redirects.")
+        raise UpstreamInvalid("The URL of the video redirects too often.")
     if answer.status_code != 200:
         status = answer.status_code
         await answer.aclose()

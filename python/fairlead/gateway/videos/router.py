@@ -12,7 +12,7 @@ from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import google_router, named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.creation import NewVideo, start_video
-from fairlead.gateway.videos.fields import VideoAsk
+from fairlead.gateway.videos.fields import GoogleVideoRequest
 from fairlead.gateway.videos.provider import google_request
 from fairlead.gateway.videos.table import find_operation
 from fairlead.gateway.videos.targets import CHOICE_HEADER, read_choice, targets_of
@@ -24,7 +24,7 @@ from fairlead.store.services import ServicesDep
 
 async def predict(
     model: str,
-    ask: VideoAsk,
+    body: GoogleVideoRequest,
     request: Request,
     services: ServicesDep,
     owner: OwnerDep,
@@ -35,16 +35,16 @@ async def predict(
     """
     model, sealer = named_model(model), services.state.sealer
     choice = read_choice(request.headers.get(CHOICE_HEADER, ""))
-    hooks = ask.webhook_config or WebhookConfig()
+    hooks = body.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "webhookConfig")
     if uris:
         await ensure_signing_key(services.state)
 
     targets = await services.state.read(lambda con: targets_of(con, sealer, choice))
-    subscribers = None if ask.webhook_config is None else Subscribers(uris, hooks.user_metadata)
-    video = NewVideo(new_id(""), owner, model, google_request(ask.for_provider()))
-    operation, place = await start_video(services, targets, video, subscribers)
-    head.headers.update(lane_cost_header(place))
+    subscribers = None if body.webhook_config is None else Subscribers(uris, hooks.user_metadata)
+    video = NewVideo(new_id(""), owner, model, google_request(body.for_provider()))
+    operation, index = await start_video(services, targets, video, subscribers)
+    head.headers.update(lane_cost_header(index))
     return operation_view(operation, public_base(services.config, request))
 
 

@@ -62,7 +62,7 @@ class VideoRunner(Runner[Operation]):
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
-        self._room = asyncio.Semaphore(ASKED_AT_ONCE)
+        self._slots = asyncio.Semaphore(ASKED_AT_ONCE)
         self._origin = public_base(services.config)
         self._starts = VideoStarts.of(services)
 
@@ -124,7 +124,7 @@ class VideoRunner(Runner[Operation]):
                     operation, DEADLINE_EXCEEDED, "The provider did not finish the video in time."
                 )
             await asyncio.sleep(min(wait_s, left_s))
-            status = await self._ask(operation, name)
+            status = await self._poll_provider(operation, name)
             if status is not None:
                 operation = await self._note_progress(operation, status.progress)
             if status is None:
@@ -148,14 +148,14 @@ class VideoRunner(Runner[Operation]):
             slowest_s = SLOWEST_S if status.fault is None else WITHOUT_ANSWER_S
             wait_s = min(slowest_s, wait_s * 1.5)
 
-    async def _ask(self, operation: Operation, name: str) -> OperationStatus | None:
+    async def _poll_provider(self, operation: Operation, name: str) -> OperationStatus | None:
         sealer = self.services.state.sealer
         target = await self.services.state.read(
             lambda con: target_of(con, sealer, operation.connection_id, operation.proxy)
         )
         if target is None:
             return None
-        async with self._room:
+        async with self._slots:
             return await read_status(target, name)
 
     async def _note_progress(self, operation: Operation, progress: int | None) -> Operation:

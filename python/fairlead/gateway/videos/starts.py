@@ -16,7 +16,7 @@ from fairlead.errors import FairleadError
 from fairlead.gateway.videos.table import (
     Operation,
     begin_operation,
-    check_room,
+    check_capacity,
     forget_operation,
     insert_operation,
 )
@@ -44,7 +44,7 @@ class ProviderOperation:
 @dataclass
 class VideoStarts:
     """The videos that are being begun; one object for the process. Its size is bounded by
-    `check_room`.
+    `check_capacity`.
     """
 
     services: Services
@@ -59,7 +59,7 @@ class VideoStarts:
         return services.singleton(cls, lambda: cls(services))
 
     async def record_start(self, operation: Operation, subscribers: Subscribers | None) -> None:
-        """Stores a video before its provider is asked. `RateLimited` where there is no room,
+        """Stores a video before its provider is asked. Raises `RateLimited` at the limit,
         checked in the writer so that concurrent requests cannot pass together.
         """
         leases = self.services.leases
@@ -67,7 +67,7 @@ class VideoStarts:
         lease = None if leases is None else leases.begin(KIND, operation.id)
 
         def insert(con: Connection) -> None:
-            check_room(con, operation.owner)
+            check_capacity(con, operation.owner)
             insert_operation(con, operation)
             if leases is not None and lease is not None:
                 insert_lease(con, lease, leases.holder, leases.length_ms)

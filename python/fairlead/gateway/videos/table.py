@@ -56,7 +56,7 @@ _VIDEO: Final = "owner = ? AND request IS NOT NULL"
 _FILES: Final = Table("video_files", VideoFile)
 
 
-def check_room(con: Connection, owner: str) -> None:
+def check_capacity(con: Connection, owner: str) -> None:
     """Raises `RateLimited` if the owner, or the gateway, has reached its maximum in progress."""
     own, all_ = con.execute(
         "SELECT count(*) FILTER (WHERE owner = ?), count(*) FROM video_operations "

@@ -41,7 +41,7 @@ _CHOICE: Final = TypeAdapter(list[RelayChoice])
 
 @dataclass(frozen=True, slots=True)
 class VideoTarget:
-    """A connection with its endpoint and credential. `model` is the name at the provider, `place`
+    """A connection with its endpoint and credential. `model` is the name at the provider, `index`
     the position in the relay's choice, `proxy_id` the proxy that the relay chose.
     """
 
@@ -50,7 +50,7 @@ class VideoTarget:
     model: str
     endpoint: Endpoint
     credentials: Credentials
-    place: int = 0
+    index: int = 0
     proxy_id: str = DIRECT
 
 
@@ -65,10 +65,10 @@ def read_choice(header: str) -> list[RelayChoice]:
 def targets_of(con: Database, sealer: Sealer, choice: Sequence[RelayChoice]) -> list[VideoTarget]:
     """The chosen connections that still exist, at least one; `ModelNotFound` where there is none."""
     found = []
-    for place, chosen in enumerate(choice):
+    for index, chosen in enumerate(choice):
         target = target_of(con, sealer, chosen.connection_id, chosen.proxy)
         if target is not None:
-            found.append(replace(target, model=chosen.model, place=place, proxy_id=chosen.proxy))
+            found.append(replace(target, model=chosen.model, index=index, proxy_id=chosen.proxy))
     if not found:
         raise ModelNotFound(
             "No connection that makes videos serves the model any more.", param="model"

@@ -12,7 +12,7 @@ from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import TYPES
 from fairlead.gateway.videos.table import Operation, VideoFile
 
-# The end of one of our addresses; its beginning depends on how the gateway is reached.
+# The path of one of the gateway's URLs; its beginning depends on how the gateway is reached.
 _OWN_PATH = re.compile(r"/v1beta/files/(?P<id>[^/:?]+):download\?alt=media\Z")
 
 
@@ -43,7 +43,7 @@ def _videos(made: Any) -> Iterator[dict[str, Any]]:
 def replace_addresses(
     operation: Operation, response: dict[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[VideoFile]]:
-    """A provider's response with the gateway's URLs instead of its own, which need its credential; and the videos
+    """A provider's response with the gateway's URLs, because the provider's URLs need its credential; and the videos
     behind them.
     """
     made = response.get("generateVideoResponse")

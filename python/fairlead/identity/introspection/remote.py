@@ -1,7 +1,7 @@
-"""Introspection over HTTP, at our issuer in another process or at another one.
+"""Introspection over HTTP, at the built-in issuer in another process or at another issuer.
 
 An answer of another issuer about an active token is cached for half a minute at most, and never
-past the token's expiry. A token with a sensitive scope, and any token of our own issuer, is
+past the token's expiry. A token with a sensitive scope, and any token of the built-in issuer, is
 introspected each time, so that a revocation counts at once. Refusals are not cached.
 """
 
@@ -81,7 +81,7 @@ class RemoteIntrospection:
         try:
             async with asyncio.timeout(self._timeout_s), self._asking:
                 begun_s = time.monotonic()
-                document, is_ours = await self._ask(text)
+                document, is_ours = await self._introspect(text)
         except (TimeoutError, httpx.HTTPError, InvalidAnswer) as error:
             log.warning("introspection failed", url=self._url, error=type(error).__name__)
             raise unavailable() from None
@@ -96,7 +96,7 @@ class RemoteIntrospection:
             self._keep(digest, bearer, begun_s)
         return bearer
 
-    async def _ask(self, text: str) -> tuple[Any, bool]:
+    async def _introspect(self, text: str) -> tuple[Any, bool]:
         async with self._http.stream("POST", self._url, data={"token": text}) as answer:
             if answer.status_code != 200:
                 raise InvalidAnswer

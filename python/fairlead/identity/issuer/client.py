@@ -134,7 +134,7 @@ def new_secret() -> str:
 
 
 def register(body: dict[str, Any], hasher: SecretHasher) -> tuple[Client, str]:
-    """A client out of a registration, and its secret. `IssuerFault` names the field that is wrong."""
+    """The client that a registration describes, and its secret. `IssuerFault` names the field that is wrong."""
     client_id = _text(body, "client_id") or str(uuid4())
     _check_id(client_id)
     secret = _secret(body) or new_secret()

@@ -27,7 +27,7 @@ REQUEST_DEADLINE_S: Final = 20.0
 FIELDS_MAX: Final = 100
 
 FORM: Final = b"application/x-www-form-urlencoded"
-# A header of ours: a resource server that sees it knows that introspection is cheap, and caches no
+# A header of fairlead: a resource server that sees it knows that introspection is cheap, and caches no
 # answer.
 ISSUER_HEADER: Final = "x-fairlead-issuer"
 

@@ -125,7 +125,7 @@ class Issuer:
                 raise IssuerFault(
                     400, "invalid_target", f"The client is not registered for the audience {name}."
                 )
-        if not self._tokens.has_room(client.key, self._journal.waiting):
+        if not self._tokens.has_capacity(client.key, self._journal.waiting):
             raise unavailable("Too many access tokens are live: use one until it expires.")
         text, now_s = new_text(), self._now_s()
         lifespan_s = self._token_ttl_s if client.lifespan_s is None else client.lifespan_s

@@ -53,7 +53,7 @@ class TokenTable:
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def has_room(self, client_key: str, coming: int = 0) -> bool:
+    def has_capacity(self, client_key: str, coming: int = 0) -> bool:
         """Whether the client may have one more token, with so many being stored."""
         return (
             len(self._tokens) + coming < TOKENS_MAX

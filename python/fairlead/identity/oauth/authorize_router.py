@@ -47,16 +47,16 @@ class _EarlyAnswer(Exception):
 
 
 @router.get("/oauth/authorize", response_class=HTMLResponse, summary="Sign in and approve")
-async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
+async def ask(attempt: AttemptDep, oauth: OAuthDep) -> Response:
     """The page that is next for this person."""
     request = attempt.request
     try:
-        authorization = await _check(request.scope.get("query_string", b""), attempt, room)
+        authorization = await _check(request.scope.get("query_string", b""), attempt, oauth)
     except _EarlyAnswer as answered:
         return answered.answer
     if not await _is_set_up(attempt):
         return page("setup_first.html", 503)
-    user = await room.gate.person(request)
+    user = await oauth.gate.person(request)
     if user is None:
         return await login_page(attempt, authorization.shown_name, _own_path(request))
     return page(
@@ -72,10 +72,10 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
 
 
 @router.post("/oauth/authorize", response_class=HTMLResponse, summary="Approve or deny")
-async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Response:
+async def decide(attempt: AttemptDep, caller: CallerDep, oauth: OAuthDep) -> Response:
     """302 to the client with a code, or with `access_denied`."""
     request = attempt.request
-    issuer = room.issuer(request, caller)
+    issuer = oauth.issuer(request, caller)
     if issuer is None:
         return _no_issuer()
     if not is_own_page(request, issuer):
@@ -86,19 +86,19 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
         return _message_page(400, "Invalid request", "Send the form as the page does.")
     body = await request.body()
     try:
-        authorization = await _check(body, attempt, room)
+        authorization = await _check(body, attempt, oauth)
         sent = Parameters.read(body)
     except _EarlyAnswer as answered:
         return answered.answer
     action = sent.all("action")
     if action not in (["approve"], ["deny"]):
         return _message_page(400, "Invalid request", "The decision must be to approve or to deny.")
-    user = await room.gate.person(request)
+    user = await oauth.gate.person(request)
     if user is None:
         return _redirect(path_of(sent), 303)
     if action == ["deny"]:
         return _redirect(authorization.denied())
-    code = await room.ledger.issue_code(
+    code = await oauth.ledger.issue_code(
         authorization.client,
         user.id,
         authorization.redirect_uri,
@@ -108,12 +108,12 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     return _redirect(authorization.approved(code))
 
 
-async def _check(text: bytes, attempt: Attempt, room: OAuthService) -> AuthorizeRequest:
-    issuer = room.issuer(attempt.request, attempt.caller)
+async def _check(text: bytes, attempt: Attempt, oauth: OAuthService) -> AuthorizeRequest:
+    issuer = oauth.issuer(attempt.request, attempt.caller)
     if issuer is None:
         raise _EarlyAnswer(_no_issuer())
     try:
-        return await check_request(Parameters.read(text), issuer, partial(_find, attempt, room))
+        return await check_request(Parameters.read(text), issuer, partial(_find, attempt, oauth))
     except Unreadable as error:
         raise _EarlyAnswer(
             _message_page(400, "Invalid request", f"The request cannot be read: {error}.")
@@ -125,11 +125,11 @@ async def _check(text: bytes, attempt: Attempt, room: OAuthService) -> Authorize
 
 
 async def _find(
-    attempt: Attempt, room: OAuthService, client_id: str, redirect_uri: str | None
+    attempt: Attempt, oauth: OAuthService, client_id: str, redirect_uri: str | None
 ) -> Client | None:
     if not is_document_id(client_id):
-        return await room.ledger.client(client_id)
-    document = await room.documents.find(client_id, attempt.address)
+        return await oauth.ledger.client(client_id)
+    document = await oauth.documents.find(client_id, attempt.address)
     return document.client(redirect_uri)
 
 

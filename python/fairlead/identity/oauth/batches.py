@@ -27,7 +27,7 @@ class Batches:
         self._waiting: list[tuple[Change, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    def make_room(self) -> None:
+    def evict_oldest(self) -> None:
         """`Overloaded` when too many changes wait; to be called before memory is changed."""
         if len(self._waiting) >= WAITING_MAX:
             raise Overloaded("Too many writes are waiting; try again.", retry_after_s=1)

@@ -16,7 +16,7 @@ from fairlead.identity.users import MANAGING_ROLES, find_user
 from fairlead.store.file import Connection
 
 CLIENT_ID: Final = "fairlead-cli"
-"""The one client that may begin so: our own command line, which needs no registration."""
+"""The one client that may start so: fairlead's command line, which needs no registration."""
 GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 LIFETIME_S: Final = 600
 INTERVAL_S: Final = 5

@@ -50,21 +50,21 @@ _USUAL_SCOPE: Final = "write"
 
 
 @router.post("/oauth/device_authorization", summary="Start a sign-in by device code (RFC 8628)")
-async def begin(request: Request, caller: CallerDep, room: OAuthDep) -> Response:
+async def begin(request: Request, caller: CallerDep, oauth: OAuthDep) -> Response:
     """`device_code`, `user_code`, where a person enters it, and how often to ask for the token."""
     try:
         if not is_form(request):
             raise OAuthFault(
                 "invalid_request", "Content-Type must be application/x-www-form-urlencoded"
             )
-        spend(room, request, "device_codes")
+        spend(oauth, request, "device_codes")
         name, scope = await _device_request(request)
-        issuer = room.issuer(request, caller)
+        issuer = oauth.issuer(request, caller)
         if issuer is None:
             raise no_issuer()
         at_ms = now_ms()
-        device, shown, row = make_codes(name, scope, room.address(request), at_ms)
-        await room.services.state.record(lambda con: add_device_code(con, row, at_ms))
+        device, shown, row = make_codes(name, scope, oauth.address(request), at_ms)
+        await oauth.services.state.record(lambda con: add_device_code(con, row, at_ms))
     except OAuthFault as fault:
         return fault.answer()
     address = issuer.origin + PATH
@@ -81,8 +81,8 @@ async def begin(request: Request, caller: CallerDep, room: OAuthDep) -> Response
 
 
 @router.get(PATH, response_class=HTMLResponse, summary="Enter the code that a device shows")
-async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
-    """Sign in, enter the code, and then what it is for."""
+async def ask(attempt: AttemptDep, oauth: OAuthDep) -> Response:
+    """The pages for signing in, entering the code and approving it."""
     request = attempt.request
     try:
         typed = Parameters.read(request.scope.get("query_string", b"")).get("user_code")
@@ -90,22 +90,22 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
         return _message(400, "Invalid request", f"The request cannot be read: {error}.")
     if not await attempt.is_set_up():
         return page("setup_first.html", 503)
-    user = await room.gate.person(request)
+    user = await oauth.gate.person(request)
     if user is None:
         return await login_page(attempt, "the command line", _own_path(typed))
     if user.role not in MANAGING_ROLES:
         return _not_a_manager()
     if typed is None:
         return _entry()
-    found, refusal = await _find(request, room, typed)
+    found, refusal = await _find(request, oauth, typed)
     return refusal if found is None else _consent(found, user, typed)
 
 
 @router.post(PATH, response_class=HTMLResponse, summary="Approve or deny a device")
-async def answer(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Response:
-    """A page that says what was decided."""
+async def answer(attempt: AttemptDep, caller: CallerDep, oauth: OAuthDep) -> Response:
+    """A page that shows the decision."""
     request = attempt.request
-    issuer = room.issuer(request, caller)
+    issuer = oauth.issuer(request, caller)
     if issuer is None:
         return no_issuer().answer()
     if not is_own_page(request, issuer) or not is_form(request):
@@ -119,12 +119,12 @@ async def answer(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     typed, action = form.get("user_code") or "", form.get("action")
     if action not in ("approve", "deny"):
         return _message(400, "Invalid request", "The decision must be to approve or to deny.")
-    user = await room.gate.person(request)
+    user = await oauth.gate.person(request)
     if user is None:
         return await login_page(attempt, "the command line", _own_path(typed))
     if user.role not in MANAGING_ROLES:
         return _not_a_manager()
-    found, refusal = await _find(request, room, typed)
+    found, refusal = await _find(request, oauth, typed)
     if found is None:
         return refusal
     is_approved = action == "approve"
@@ -136,7 +136,7 @@ async def answer(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
             insert_entry(con, record, status=200)
         return is_done
 
-    if not await room.services.state.record(store):
+    if not await oauth.services.state.record(store):
         return _entry("This code was used meanwhile.", 409)
     if is_approved:
         return _message(200, "Signed in", "Go back to your terminal: it continues automatically.")
@@ -167,15 +167,15 @@ async def _device_request(request: Request) -> tuple[str, Scope]:
 
 
 async def _find(
-    request: Request, room: OAuthService, typed: str
+    request: Request, oauth: OAuthService, typed: str
 ) -> tuple[DeviceCode | None, Response]:
     """The sign-in that a code stands for, or the page that asks for another. Tries are limited: codes are short."""
     try:
-        room.user_codes.spend(room.address(request))
+        oauth.user_codes.spend(oauth.address(request))
     except RateLimited as limited:
         return None, _entry(limited.message, 429)
     letters, at_ms = typed_code(typed), now_ms()
-    found = await room.services.state.read(lambda con: find_by_user_code(con, letters, at_ms))
+    found = await oauth.services.state.read(lambda con: find_by_user_code(con, letters, at_ms))
     return found, _entry("There is no such code, or it has expired: look at your terminal.", 400)
 
 

@@ -1,4 +1,4 @@
-"""One GET of a small JSON document from a stranger's https address, through the egress guard."""
+"""One GET of a small JSON document from an untrusted https URL, through the egress guard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ_BYTES = 16 * 1024
 
 
 class FetchFailed(Exception):
-    """The reason why there is no document; the sentence reveals nothing about our network."""
+    """The reason why there is no document; the message reveals nothing about this network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ async def fetch(egress: Egress, address: str) -> FetchedDocument:
     except TimeoutError:
         raise FetchFailed("it did not arrive in time") from None
     except (AddressForbidden, NameUnknown):
-        # The difference would tell strangers about this network.
+        # The difference would reveal details of this network.
         raise FetchFailed("the host cannot be reached") from None
     except ssl.SSLError:
         raise FetchFailed("the host's certificate is not valid") from None

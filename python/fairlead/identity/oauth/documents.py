@@ -1,7 +1,7 @@
 """Clients that are known by the address of a document about them (OAuth Client ID Metadata Documents, as MCP revisions
 since 2025-11-25 use them): nobody registers, the client's id is the https address itself.
 
-The URL belongs to a stranger, and anybody may name one. It is fetched through the egress guard, without
+The URL is untrusted, because anybody can name one. It is fetched through the egress guard, without
 redirects, with a small size and a short deadline, a few times a minute for each caller and a few at once. An
 invalid document is never remembered; a valid one is, for as long as it says within limits.
 """
@@ -121,7 +121,7 @@ class Documents:
 
 
 def is_document_id(client_id: str) -> bool:
-    """Whether this id is meant as a URL; ids that are issued here are not."""
+    """Whether this id is a URL, which ids issued here never are."""
     return client_id.lower().startswith(("https:", "http:"))
 
 

@@ -30,7 +30,7 @@ class GrantList(Wire):
 
 
 @router.get("", summary="List the tool clients that one has approved, newest first")
-async def list_all(attempt: AttemptDep, room: OAuthDep) -> GrantList:
+async def list_all(attempt: AttemptDep, oauth: OAuthDep) -> GrantList:
     """The signed-in user's own; the owner's for the local command line."""
     user = await attempt.acting_user()
     views = [
@@ -42,15 +42,15 @@ async def list_all(attempt: AttemptDep, room: OAuthDep) -> GrantList:
             resource=grant.resource,
             created_at=moment_of(grant.created_at_ms),
         )
-        for grant, client in await room.ledger.grants_of(user.id)
+        for grant, client in await oauth.ledger.grants_of(user.id)
     ]
     return GrantList.model_construct(grants=views, total=len(views))
 
 
 @router.delete("/{grant_id}", summary="Take an approval back; its tokens end at once")
-async def end(grant_id: str, attempt: AttemptDep, room: OAuthDep) -> Success:
-    """404 for an approval that is not one's own."""
+async def end(grant_id: str, attempt: AttemptDep, oauth: OAuthDep) -> Success:
+    """404 for an approval of another user."""
     user = await attempt.acting_user()
-    if not await room.ledger.end(grant_id, user.id):
+    if not await oauth.ledger.end(grant_id, user.id):
         raise NotFound("There is no approval with this id.", param="id")
     return Success()

@@ -145,7 +145,7 @@ class Ledger:
         for approval, the oldest is deleted.
         """
         await self.load()
-        self._batches.make_room()
+        self._batches.evict_oldest()
         change = Change()
         waiting = [each for each in self._clients.values() if each.approved_at_ms is None]
         for old in waiting[: surplus_clients(len(waiting))]:
@@ -168,7 +168,7 @@ class Ledger:
     ) -> str:
         """The text of a new code after a person's approval; only its hash is stored."""
         await self.load()
-        self._batches.make_room()
+        self._batches.evict_oldest()
         text = secrets.token_urlsafe(32)
         at_ms = self._clock()
         code = Code(
@@ -201,7 +201,7 @@ class Ledger:
     ) -> IssuedTokens | None:
         """New tokens for a code, or None when anything about the request is wrong."""
         await self.load()
-        self._batches.make_room()
+        self._batches.evict_oldest()
         code = self._codes.get(_core.hash_secret(text))
         if (
             code is None
@@ -234,7 +234,7 @@ class Ledger:
     async def refresh(self, text: str, client_id: str, resource: str) -> IssuedTokens | None:
         """New tokens for a refresh token, or None when anything about the request is wrong."""
         await self.load()
-        self._batches.make_room()
+        self._batches.evict_oldest()
         token = self._refresh.get(_core.hash_secret(text))
         grant = self._grants.get(token.grant_id) if token else None
         if (
@@ -378,7 +378,7 @@ class Ledger:
 
 
 def surplus_clients(waiting: int) -> int:
-    """How many of so many clients that nobody has approved make room for another."""
+    """The number of unapproved clients that are evicted for a new one."""
     return max(0, waiting - UNAPPROVED_CLIENTS_MAX + 1)
 
 

@@ -17,9 +17,9 @@ router = APIRouter(tags=["oauth"])
 
 @router.get(RESOURCE_METADATA + RESOURCE_PATH, summary="The protected resource (RFC 9728)")
 @router.get(RESOURCE_METADATA, summary="The same, for clients that look at the root")
-async def protected_resource(request: Request, caller: CallerDep, room: OAuthDep) -> Response:
+async def protected_resource(request: Request, caller: CallerDep, oauth: OAuthDep) -> Response:
     """The canonical tool endpoint and its authorization server, which is this gateway."""
-    issuer = room.issuer(request, caller)
+    issuer = oauth.issuer(request, caller)
     if issuer is None:
         return no_issuer().answer()
     return json_answer({"resource": issuer.resource, "authorization_servers": [issuer.origin]})
@@ -28,12 +28,12 @@ async def protected_resource(request: Request, caller: CallerDep, room: OAuthDep
 @router.get(
     "/.well-known/oauth-authorization-server", summary="The authorization server (RFC 8414)"
 )
-async def authorization_server(request: Request, caller: CallerDep, room: OAuthDep) -> Response:
-    """Endpoints, and what they can."""
-    issuer = room.issuer(request, caller)
+async def authorization_server(request: Request, caller: CallerDep, oauth: OAuthDep) -> Response:
+    """Endpoints and capabilities."""
+    issuer = oauth.issuer(request, caller)
     if issuer is None:
         return no_issuer().answer()
-    return json_answer(describe(issuer, client_documents=room.documents.is_on))
+    return json_answer(describe(issuer, client_documents=oauth.documents.is_on))
 
 
 def describe(issuer: Issuer, *, client_documents: bool) -> dict[str, Any]:

@@ -23,21 +23,21 @@ NAME_MAX_CODE_POINTS = 128
 
 
 @router.post("/oauth/register", status_code=201, summary="Register a tool client (RFC 7591)")
-async def register(request: Request, room: OAuthDep) -> Response:
+async def register(request: Request, oauth: OAuthDep) -> Response:
     """201 with the client's id."""
     try:
-        name, redirect_uri = await _read(request, room)
-        client = await room.ledger.register(name, redirect_uri)
+        name, redirect_uri = await _read(request, oauth)
+        client = await oauth.ledger.register(name, redirect_uri)
     except OAuthFault as fault:
         return fault.answer()
     return json_answer(_describe(client), 201)
 
 
-async def _read(request: Request, room: OAuthService) -> tuple[str, str]:
+async def _read(request: Request, oauth: OAuthService) -> tuple[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise _bad_metadata("Content-Type must be application/json")
-    spend(room, request, "registrations")
+    spend(oauth, request, "registrations")
     try:
         metadata = orjson.loads(await request.body())
     except ValueError:
@@ -77,10 +77,10 @@ def _describe(client: Client) -> dict[str, Any]:
     }
 
 
-def spend(room: OAuthService, request: Request, window: str) -> None:
+def spend(oauth: OAuthService, request: Request, window: str) -> None:
     """Counts a request of this address; `invalid_request` with 429 when it has none left."""
     try:
-        getattr(room, window).spend(room.address(request))
+        getattr(oauth, window).spend(oauth.address(request))
     except RateLimited as limited:
         raise OAuthFault(
             "invalid_request", TOO_MANY, status=429, retry_after_s=limited.retry_after_s

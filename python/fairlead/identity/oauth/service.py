@@ -1,5 +1,5 @@
 """The authorization server's state in this process, and the dependency by which its routes get it:
-`room: OAuthDep`.
+`oauth: OAuthDep`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ async def open_oauth(services: Services) -> ToolAccess:
 
 def oauth_service(services: Services) -> OAuthService:
     """The service of this process."""
-    room = services.existing(OAuthService)
-    if room is None:
-        raise Internal("The authorization server was not opened.")
-    return room
+    oauth = services.existing(OAuthService)
+    if oauth is None:
+        raise Internal("The authorization server is not running.")
+    return oauth
 
 
 async def _oauth(request: Request) -> OAuthService:

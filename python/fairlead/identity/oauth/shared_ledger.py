@@ -61,7 +61,7 @@ class _GuardedWrites:
     seen: Slice
     is_behind: bool = False
 
-    def make_room(self) -> None:
+    def evict_oldest(self) -> None:
         """The database's own queue has a bound."""
 
     async def store(self, change: Change) -> None:

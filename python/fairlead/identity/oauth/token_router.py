@@ -53,15 +53,15 @@ _NOT_A_FORM = "Content-Type must be application/x-www-form-urlencoded"
 async def token(request: Request) -> Response:
     """`access_token`, `token_type`, `expires_in`, and `refresh_token` if there is a new one."""
     # Read directly: the framework's injection would cost as much as the remaining work of the request.
-    room = oauth_service(services_of(request))
+    oauth = oauth_service(services_of(request))
     try:
         if not is_form(request):
             raise OAuthFault("invalid_request", _NOT_A_FORM)
-        spend(room, request, "token_requests")
+        spend(oauth, request, "token_requests")
         form = await read_form(request, _TOKEN, once=_TOKEN - {"resource"})
         if form.get("grant_type") == GRANT_TYPE:
-            return json_answer(await _device_token(form, room))
-        issued = await _token(form, room.issuer(request, caller_of(request)), room)
+            return json_answer(await _device_token(form, oauth))
+        issued = await _token(form, oauth.issuer(request, caller_of(request)), oauth)
     except OAuthFault as fault:
         return fault.answer()
     body = {
@@ -74,21 +74,21 @@ async def token(request: Request) -> Response:
     return json_answer(body)
 
 
-async def _device_token(form: Parameters, room: OAuthService) -> dict[str, Any]:
+async def _device_token(form: Parameters, oauth: OAuthService) -> dict[str, Any]:
     """The answer to a program that waits for a person (RFC 8628, 3.4): no token of a tool client, but one that
     manages.
     """
     if _needed(form, "client_id") != CLIENT_ID:
         raise OAuthFault("invalid_client", f"client_id must be {CLIENT_ID}", status=401)
     device, at_ms = _needed(form, "device_code"), now_ms()
-    state = room.services.state
+    state = oauth.services.state
     row = await state.read(lambda con: find_by_device_code(con, device))
     if row is None:
         raise OAuthFault("invalid_grant", "the device_code is unknown or used")
     if row.expires_at_ms <= at_ms:
         raise OAuthFault("expired_token", "nobody approved in time: start again")
     if row.is_approved is None:
-        if room.poll_pace.is_early(row.hash, time.monotonic()):
+        if oauth.poll_pace.is_early(row.hash, time.monotonic()):
             raise OAuthFault("slow_down", "wait five seconds longer between two requests")
         raise OAuthFault("authorization_pending", "nobody has approved yet")
     text = None
@@ -104,7 +104,7 @@ async def _device_token(form: Parameters, room: OAuthService) -> dict[str, Any]:
     }
 
 
-async def _token(form: Parameters, issuer: Issuer | None, room: OAuthService) -> IssuedTokens:
+async def _token(form: Parameters, issuer: Issuer | None, oauth: OAuthService) -> IssuedTokens:
     grant_type = _needed(form, "grant_type")
     if grant_type == "authorization_code":
         names: tuple[str, ...] = ("code", "client_id", "redirect_uri", "code_verifier")
@@ -120,14 +120,14 @@ async def _token(form: Parameters, issuer: Issuer | None, room: OAuthService) ->
         raise no_issuer()
     resource = the_resource(form, issuer)
     if grant_type == "refresh_token":
-        issued = await room.ledger.refresh(values[0], values[1], resource)
+        issued = await oauth.ledger.refresh(values[0], values[1], resource)
         if issued is None:
             raise OAuthFault("invalid_grant", "the refresh token is not valid, or no longer")
         return issued
     code, client_id, redirect_uri, verifier = values
     issued = None
     if VERIFIER.fullmatch(verifier):
-        issued = await room.ledger.exchange(code, client_id, redirect_uri, verifier, resource)
+        issued = await oauth.ledger.exchange(code, client_id, redirect_uri, verifier, resource)
     if issued is None:
         raise OAuthFault(
             "invalid_grant",
@@ -138,14 +138,14 @@ async def _token(form: Parameters, issuer: Issuer | None, room: OAuthService) ->
 
 
 @router.post("/oauth/revoke", summary="Revoke a token (RFC 7009)")
-async def revoke(request: Request, room: OAuthDep) -> Response:
+async def revoke(request: Request, oauth: OAuthDep) -> Response:
     """200 for a token that was known and for one that was not."""
     try:
         if not is_form(request):
             raise OAuthFault("invalid_request", _NOT_A_FORM)
-        spend(room, request, "revocations")
+        spend(oauth, request, "revocations")
         form = await read_form(request, _REVOKE, once=_REVOKE)
-        await room.ledger.revoke(_needed(form, "token"), form.get("client_id"))
+        await oauth.ledger.revoke(_needed(form, "token"), form.get("client_id"))
     except OAuthFault as fault:
         return fault.answer()
     return json_answer({})

@@ -70,7 +70,7 @@ class LoginState:
 
     @classmethod
     def from_cookie(cls, text: str, sealer: Sealer) -> Self | None:
-        """The state in a cookie; None for a cookie that is not ours."""
+        """The state in a cookie; None for a foreign cookie."""
         try:
             sealed = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
             return cls(**orjson.loads(zlib.decompress(sealer.unseal(_SEALED_AS, sealed))))
@@ -79,7 +79,7 @@ class LoginState:
 
 
 def own_path(text: str | None) -> str:
-    """The path of ours that a link may return to; `/` for anything that could lead elsewhere."""
+    """The local path that a link may return to; `/` for anything that could lead elsewhere."""
     if not text or len(text) > RETURN_TO_MAX_CHARS:
         return "/"
     if re.search(r"[\x00-\x1f\x7f\\]", text):

@@ -56,7 +56,7 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The person who signed in there. `email` is verified, or None."""
+    """The identity that the provider confirmed. `email` is verified, or None."""
 
     issuer: str
     subject: str

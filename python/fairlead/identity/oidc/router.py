@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse
 from fairlead.calls.origin import is_https, public_origin
 from fairlead.errors import ControlUnavailable, FairleadError, NotFound, UpstreamOverloaded
 from fairlead.identity.attempt import AttemptDep
-from fairlead.identity.challenges import Joining, open_challenge
+from fairlead.identity.challenges import AccountLink, open_challenge
 from fairlead.identity.oauth.pages import page
 from fairlead.identity.oidc.account import user_of
 from fairlead.identity.oidc.login_state import COOKIE, LIFETIME_S, LoginState, own_path
@@ -147,8 +147,8 @@ async def _signed_in(attempt: Attempt, provider: Provider, sent: ProviderAnswer)
         if not found.user.has_second_factor or found.user.id == signed_in_id:
             return found.user, None
         # A second factor that was set up here is required here, whatever the provider checked.
-        joining = Joining(identity.issuer, identity.subject) if found.joins else None
-        return found.user, open_challenge(con, found.user.id, now_ms(), "oidc", joining)
+        account_link = AccountLink(identity.issuer, identity.subject) if found.joins else None
+        return found.user, open_challenge(con, found.user.id, now_ms(), "oidc", account_link)
 
     user, token = await state_db.database.write(resolve_user)
     if token is not None:

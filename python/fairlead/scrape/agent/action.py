@@ -38,7 +38,7 @@ ANSWER_MAX_CHARS: Final = 100_000
 
 
 class InvalidAction(ValueError):
-    """An answer that is no action; its text tells the model what is wrong."""
+    """An answer that is not a valid action; the text tells the model why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.calls.model import Model
-from fairlead.calls.structured_output import InvalidOutput, ask_for_output
+from fairlead.calls.structured_output import InvalidOutput, request_output
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.scrape.agent.action import ACTIONS, Decision, InvalidAction, decision_of
 from fairlead.scrape.browser.survey import Survey
@@ -60,7 +60,7 @@ async def decide(
             raise FetchFailed(fault.message, code="invalid_request") from None
 
     try:
-        output = await ask_for_output(
+        output = await request_output(
             model,
             _messages(task, observation),
             parse,

@@ -11,7 +11,7 @@ from fairlead.scrape.address import check_url
 from fairlead.scrape.agent.run import STEPS_MAX, STEPS_MAX_BYTES
 from fairlead.scrape.calls import resolve_model
 from fairlead.scrape.jobs.start import new_job, start_job
-from fairlead.scrape.jobs.table import Job, Page, PageSelection, Place, find_job, list_pages
+from fairlead.scrape.jobs.table import FrontierEntry, Job, Page, PageSelection, find_job, list_pages
 from fairlead.scrape.jobs.view import job_view
 from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.requests.jobs import AgentRequest
@@ -33,7 +33,7 @@ async def start(
     # The model is fixed now: a later change of the setting does not reach a job that has begun.
     request = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
     job = new_job("agent", owner, url, request, 1)
-    return await start_job(services, job, [Place(0, 0, url)], base)
+    return await start_job(services, job, [FrontierEntry(0, 0, url)], base)
 
 
 @router.get("/{job_id}", summary="An agent's steps and its result")

@@ -26,7 +26,7 @@ from fairlead.scrape.jobs.table import (
     Page,
     PageSelection,
     begin_job,
-    finish_place,
+    finish_entry,
     list_pages,
     store_step,
 )
@@ -316,7 +316,7 @@ class AgentRun:
         def insert_result(con: Connection) -> None:
             if last is not None:
                 store_step(con, job.id, last)
-            if finish_place(con, job.id, 0, page, []) == "stored":
+            if finish_entry(con, job.id, 0, page, []) == "stored":
                 conclude(con, job, status, error)
 
         await self._write(insert_result)

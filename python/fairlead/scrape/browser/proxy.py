@@ -41,7 +41,7 @@ class GuardedProxy:
         self.address = f"http://127.0.0.1:{port}"
 
     async def close(self) -> None:
-        """Stops listening and drops what is open."""
+        """Stops listening and closes open connections."""
         if self._server is not None:
             self._server.close()
         for task in self._open:
@@ -132,11 +132,11 @@ async def _nothing() -> None:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    room = CONNECTION_MAX_BYTES
-    while room > 0:
+    remaining = CONNECTION_MAX_BYTES
+    while remaining > 0:
         async with asyncio.timeout(IDLE_S):
             piece = await reader.read(PIECE_BYTES)
-        room -= len(piece)
+        remaining -= len(piece)
         if not piece:
             with contextlib.suppress(OSError):
                 if writer.can_write_eof():

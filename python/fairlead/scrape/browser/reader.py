@@ -211,11 +211,11 @@ async def capture(
 
 async def _files(downloads: Downloads) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    room = ARTIFACTS_MAX_BYTES
+    remaining = ARTIFACTS_MAX_BYTES
     for file in downloads.files:
         view: dict[str, Any] = {"name": file.name, "size": file.size_bytes}
-        if file.size_bytes <= room:
-            room -= file.size_bytes
+        if file.size_bytes <= remaining:
+            remaining -= file.size_bytes
             view["content"] = b64encode(await asyncio.to_thread(file.path.read_bytes)).decode()
         else:
             view["error"] = f"Larger than what is left of {ARTIFACTS_MAX_BYTES} bytes."

@@ -107,7 +107,7 @@ class Sessions:
         """A new session on an empty page; `RateLimited` where there are enough of them. `owner` is a key's id, or a
         job's if `is_of_job`.
         """
-        # Expired sessions take no room, even before they are swept.
+        # Expired sessions do not count, even before they are swept.
         await self.expire()
         own = sum(session.owner == owner for session in self._open.values())
         if len(self._open) + self._opening >= SESSIONS_MAX or own >= SESSIONS_OF_OWNER_MAX:

@@ -13,7 +13,7 @@ import orjson
 from pydantic import ValidationError
 
 from fairlead.calls.model import Model, ModelAnswer
-from fairlead.calls.structured_output import InvalidOutput, ask_for_output, json_of
+from fairlead.calls.structured_output import InvalidOutput, json_of, request_output
 from fairlead.errors import InvalidRequest, UpstreamInvalid
 from fairlead.scrape.css.schema import CssSchema, RequestedField, schema_mismatches
 from fairlead.scrape.model.untrusted import between_marks
@@ -65,7 +65,7 @@ async def find_selectors(
             raise InvalidOutput(*_missing_fields(trial))
 
     try:
-        output = await ask_for_output(
+        output = await request_output(
             model,
             _question(outline, fields),
             parse,

@@ -36,11 +36,11 @@ class Archive:
         self.names = frozenset(self._zip.namelist())
         if len(self.names) > FILES_MAX:
             raise Unreadable(f"The document has more than {FILES_MAX} files.")
-        self._room = ARCHIVE_MAX_BYTES
+        self._remaining = ARCHIVE_MAX_BYTES
 
     def read(self, name: str) -> bytes:
         """A file's bytes."""
-        most = min(FILE_MAX_BYTES, self._room)
+        most = min(FILE_MAX_BYTES, self._remaining)
         try:
             with self._zip.open(name) as file:
                 body = file.read(most + 1)
@@ -63,7 +63,7 @@ class Archive:
                 f"The document is larger than {FILE_MAX_BYTES} bytes in one part, or than "
                 f"{ARCHIVE_MAX_BYTES} in all, when it is unpacked."
             )
-        self._room -= len(body)
+        self._remaining -= len(body)
         return body
 
     def tree(self, name: str) -> ET.Element:
@@ -75,7 +75,7 @@ class Archive:
             raise Unreadable(f"The document's part {name[:100]} is no XML.") from None
 
     def elements(self, name: str) -> Iterator[ET.Element]:
-        """A file's elements, each when it ends. The reader clears what it has done with."""
+        """A file's elements, each when it ends. The caller clears processed elements."""
         body = self._xml(name)
         try:
             for _, element in ET.iterparse(io.BytesIO(body)):  # noqa: S314 - it has no DTD

@@ -110,13 +110,13 @@ def _csv(content: str, metadata: dict[str, Any]) -> str:
 def _sheets(archive: Archive, metadata: dict[str, Any]) -> str:
     parts: list[str] = []
     names: list[str] = []
-    rows, room = 0, MARKDOWN_MAX_CHARS
+    rows, remaining = 0, MARKDOWN_MAX_CHARS
     metadata["truncated"] = False
     for name, lines in xlsx.sheets_of(archive):
-        text, count, is_cut = _table(lines, room)
+        text, count, is_cut = _table(lines, remaining)
         names.append(name)
         parts.append(f"## {_one_line(name)}\n\n{text}".rstrip())
-        rows, room = rows + count, room - len(text)
+        rows, remaining = rows + count, remaining - len(text)
         if is_cut:
             metadata["truncated"] = True
             break
@@ -124,14 +124,14 @@ def _sheets(archive: Archive, metadata: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _table(rows: Iterable[list[str]], room: int = MARKDOWN_MAX_CHARS) -> tuple[str, int, bool]:
+def _table(rows: Iterable[list[str]], remaining: int = MARKDOWN_MAX_CHARS) -> tuple[str, int, bool]:
     """A table of which the first row is the head, how many rows it has, and whether it was cut."""
     taken: list[list[str]] = []
     is_cut = False
     for row in rows:
         cells = [_one_line(each) for each in row]
-        room -= sum(map(len, cells)) + 3 * len(cells)
-        if room < 0:
+        remaining -= sum(map(len, cells)) + 3 * len(cells)
+        if remaining < 0:
             is_cut = True
             break
         taken.append(cells)

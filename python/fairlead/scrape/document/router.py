@@ -26,32 +26,34 @@ DOCUMENT_MAX_BYTES: Final = 25 * 1024 * 1024
 
 
 @router.post("/parse", summary="A document as markdown")
-async def parse(ask: ParseRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def parse(
+    parse_request: ParseRequest, services: ServicesDep, owner: OwnerDep
+) -> dict[str, Any]:
     """HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX or XLSX of 25 MiB at most, sent as base64 or
     fetched. Nothing is kept.
     """
     scraper = scraper_of(services)
     async with answer_deadline():
         try:
-            source = await _source(scraper, ask)
+            source = await _source(scraper, parse_request)
             document = await scraper.read_document(
-                source, is_main=ask.only_main_content, owner=owner
+                source, is_main=parse_request.only_main_content, owner=owner
             )
         except FetchFailed as failure:
             raise failure.as_refusal() from None
-    return {"success": True, **({"url": source.url} if ask.url else {}), **document}
+    return {"success": True, **({"url": source.url} if parse_request.url else {}), **document}
 
 
-async def _source(scraper: Scraper, ask: ParseRequest) -> Source:
-    if ask.content is not None:
+async def _source(scraper: Scraper, parse_request: ParseRequest) -> Source:
+    if parse_request.content is not None:
         try:
-            body = await asyncio.to_thread(base64.b64decode, ask.content, validate=True)
+            body = await asyncio.to_thread(base64.b64decode, parse_request.content, validate=True)
         except (binascii.Error, ValueError):
             raise InvalidRequest("content is not base64.", param="content") from None
         if len(body) > DOCUMENT_MAX_BYTES:
             raise TooLarge(f"content is larger than {DOCUMENT_MAX_BYTES} bytes.", param="content")
-        return Source(f"{NOWHERE}/", body, ask.content_type)
-    url = check_url(ask.url or "", scraper.egress)
+        return Source(f"{NOWHERE}/", body, parse_request.content_type)
+    url = check_url(parse_request.url or "", scraper.egress)
     async with scraper.admit(url) as settings:
         fetched = await scraper.fetcher.fetch(url, max_bytes=DOCUMENT_MAX_BYTES)
     await scraper.check_redirect(fetched, settings)
@@ -59,5 +61,5 @@ async def _source(scraper: Scraper, ask: ParseRequest) -> Source:
         raise FetchFailed(
             f"The address answered {fetched.status}.", status=fetched.status, code="status"
         )
-    kind = ask.content_type or fetched.content_type
+    kind = parse_request.content_type or fetched.content_type
     return Source(fetched.url, fetched.body, kind, fetched.redirects)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from fairlead.moment import now_ms
 from fairlead.scrape.address import check_url, host_of
 from fairlead.scrape.jobs.start import new_job, start_job
-from fairlead.scrape.jobs.table import Place, find_job_progress, forget_ended
+from fairlead.scrape.jobs.table import FrontierEntry, find_job_progress, forget_ended
 from fairlead.scrape.jobs.view import job_view, progress_view
 from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.requests.jobs import BatchRequest
@@ -24,21 +24,21 @@ Days = Annotated[int, Query(ge=1, le=365)]
 
 @router.post("/batch/scrape", summary="Scrape a list of pages in the background")
 async def batch(
-    ask: BatchRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    body: BatchRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """Each address is read once, however often it is named. `estimatedTime` is the least time that it takes, in
     seconds.
     """
     egress = scraper_of(services).egress
-    urls = dict.fromkeys(check_url(url, egress, f"urls[{n}]") for n, url in enumerate(ask.urls))
-    places = [Place(place, 0, url) for place, url in enumerate(urls)]
-    job = new_job("batch", owner, places[0].url, ask, len(places))
+    urls = dict.fromkeys(check_url(url, egress, f"urls[{n}]") for n, url in enumerate(body.urls))
+    entries = [FrontierEntry(place, 0, url) for place, url in enumerate(urls)]
+    job = new_job("batch", owner, entries[0].url, body, len(entries))
     settings = await scraper_of(services).settings()
     # The pauses between requests to one host are the least time that a batch takes.
     most_of_host = max(Counter(map(host_of, urls)).values())
-    return await start_job(services, job, places, base, ask.webhook) | {
+    return await start_job(services, job, entries, base, body.webhook) | {
         "batchId": job.id,
-        "totalUrls": len(places),
+        "totalUrls": len(entries),
         "estimatedTime": most_of_host * settings.scrape_host_delay_ms / 1000,
     }
 

@@ -10,7 +10,7 @@ from fairlead.scrape.address import check_url
 from fairlead.scrape.jobs.estimate import estimate_crawl
 from fairlead.scrape.jobs.frontier import patterns_of
 from fairlead.scrape.jobs.start import new_job, start_job
-from fairlead.scrape.jobs.table import Place
+from fairlead.scrape.jobs.table import FrontierEntry
 from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.requests.jobs import CrawlRequest, EstimateRequest
 from fairlead.scrape.scraper import scraper_of
@@ -21,24 +21,24 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 
 @router.post("/crawl", summary="Crawl a site in the background")
 async def crawl(
-    ask: CrawlRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    body: CrawlRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """The URL for polling; with a webhook also the secret that signs its events."""
     scraper = scraper_of(services)
-    url = check_url(ask.url, scraper.egress)
-    await scraper.check_patterns(patterns_of(ask), owner)
-    job = new_job("crawl", owner, url, ask, ask.pages_max)
-    return await start_job(services, job, [Place(0, 0, url)], base, ask.webhook)
+    url = check_url(body.url, scraper.egress)
+    await scraper.check_patterns(patterns_of(body), owner)
+    job = new_job("crawl", owner, url, body, body.pages_max)
+    return await start_job(services, job, [FrontierEntry(0, 0, url)], base, body.webhook)
 
 
 @router.post("/crawl/estimate", summary="Estimate a crawl")
 async def estimate(
-    ask: EstimateRequest,
+    body: EstimateRequest,
     services: ServicesDep,
     owner: OwnerDep,
 ) -> dict[str, Any]:
-    """Uses `maxDepth`, the start page's links and the site's cached map, or else its sitemaps. `lookedAt` names
+    """Uses `maxDepth`, the start page's links and the site's cached map, or else its sitemaps. `sampled` names
     the sources that were read within ten seconds.
     """
-    url = check_url(ask.url, scraper_of(services).egress)
-    return {"success": True, "estimate": await estimate_crawl(services, owner, url, ask)}
+    url = check_url(body.url, scraper_of(services).egress)
+    return {"success": True, "estimate": await estimate_crawl(services, owner, url, body)}

@@ -51,27 +51,27 @@ class SiteView:
 
 
 async def estimate_crawl(
-    services: Services, owner: str, url: str, ask: EstimateRequest
+    services: Services, owner: str, url: str, body: EstimateRequest
 ) -> dict[str, Any]:
     """The answer of an estimate: bounds of pages and time, a forecast, and what was looked at."""
     settings = await scraper_of(services).settings()
     view = SiteView({url})
-    if ask.depth_max > 0:
-        await _survey(services, owner, url, ask, view)
-    pages_max = 1 if ask.depth_max == 0 else ask.pages_max
-    if ask.depth_max == 1 and view.linked is not None:
+    if body.depth_max > 0:
+        await _survey(services, owner, url, body, view)
+    pages_max = 1 if body.depth_max == 0 else body.pages_max
+    if body.depth_max == 1 and view.linked is not None:
         pages_max = min(pages_max, 1 + view.linked)
     pages = min(pages_max, len(view.known))
     return {
         "maxPages": pages_max,
         "estimatedPages": pages,
-        "maxDepth": ask.depth_max,
-        "renderMode": "browser" if ask.scrape_options.needs_browser else "http",
+        "maxDepth": body.depth_max,
+        "renderMode": "browser" if body.scrape_options.needs_browser else "http",
         # No option of a page read in a crawl calls a model; extractionOptions ask for lists and files.
         "estimatedLlmCalls": 0,
         "estimatedCostUsd": 0,
         "minDurationMs": pages * settings.scrape_host_delay_ms,
-        "lookedAt": view.shown(),
+        "sampled": view.shown(),
         "note": (
             "maxPages is a bound, estimatedPages what is known of the site by what was looked at. "
             "A crawl calls no model, so it costs nothing; POST /api/extract and /api/extract-schema do."
@@ -80,25 +80,25 @@ async def estimate_crawl(
 
 
 async def _survey(
-    services: Services, owner: str, url: str, ask: EstimateRequest, view: SiteView
+    services: Services, owner: str, url: str, body: EstimateRequest, view: SiteView
 ) -> None:
     """Adds what can be seen of the site within `SURVEY_DEADLINE_S`; `is_partial` where that was not enough."""
     scraper = scraper_of(services)
     try:
         async with asyncio.timeout(SURVEY_DEADLINE_S):
-            await _read_start(scraper, owner, url, ask, view)
-            if ask.depth_max > 1 and not await _read_cached_map(services, owner, url, view):
-                found = await sitemap_urls(scraper, url, min(ask.pages_max, ADDRESSES_MAX))
+            await _read_start(scraper, owner, url, body, view)
+            if body.depth_max > 1 and not await _read_cached_map(services, owner, url, view):
+                found = await sitemap_urls(scraper, url, min(body.pages_max, ADDRESSES_MAX))
                 view.sitemap = _add(view, url, found)
     except TimeoutError:
         view.is_partial = True
 
 
 async def _read_start(
-    scraper: Scraper, owner: str, url: str, ask: EstimateRequest, view: SiteView
+    scraper: Scraper, owner: str, url: str, body: EstimateRequest, view: SiteView
 ) -> None:
     # Over HTTP, whatever the options are: an estimate starts no browser.
-    tls = ask.scrape_options.skip_tls_verification
+    tls = body.scrape_options.skip_tls_verification
     options = ScrapeOptions.model_validate({"skipTlsVerification": tls})
     try:
         page = await scraper.scrape(url, options, owner, wants_links=True)

@@ -15,9 +15,9 @@ from fairlead.scrape.calls import resolve_model
 from fairlead.scrape.jobs.extraction import ExtractionResult
 from fairlead.scrape.jobs.start import new_job, start_job
 from fairlead.scrape.jobs.table import (
+    FrontierEntry,
     Page,
     PageSelection,
-    Place,
     find_job_progress,
     list_pages,
 )
@@ -33,20 +33,20 @@ router = APIRouter(prefix="/api/extract", tags=["scraping"])
 
 @router.post("", summary="Extract data from a list of pages in the background")
 async def start(
-    ask: ExtractJobRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    body: ExtractJobRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """A job's id and where to ask for it. The pages are `urls`, or what is found from `url`."""
-    if ask.schema_ is not None:
-        await scraper_of(services).schema(ask.schema_, owner).check()
+    if body.schema_ is not None:
+        await scraper_of(services).schema(body.schema_, owner).check()
     egress = scraper_of(services).egress
-    written = ask.urls if ask.urls is not None else [ask.url or ""]
-    param = "urls" if ask.urls is not None else "url"
-    urls = list(dict.fromkeys(check_url(url, egress, param) for url in written))[: ask.pages_max]
+    written = body.urls if body.urls is not None else [body.url or ""]
+    param = "urls" if body.urls is not None else "url"
+    urls = list(dict.fromkeys(check_url(url, egress, param) for url in written))[: body.pages_max]
     # The model is fixed now: a later change of the setting does not reach a job that has begun.
-    request = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
-    job = new_job("extract", owner, urls[0], request, ask.pages_max)
-    places = [Place(number, 0, url) for number, url in enumerate(urls)]
-    return await start_job(services, job, places, base)
+    request = body.model_copy(update={"model": await resolve_model(services, body.model, "model")})
+    job = new_job("extract", owner, urls[0], request, body.pages_max)
+    entries = [FrontierEntry(number, 0, url) for number, url in enumerate(urls)]
+    return await start_job(services, job, entries, base)
 
 
 @router.get("/{job_id}", summary="An extraction, or how far it is", response_model=dict[str, Any])

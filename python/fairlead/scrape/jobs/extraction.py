@@ -37,11 +37,11 @@ class Extraction:
     """Extracts data from the pages of one job, with one model and one schema."""
 
     def __init__(
-        self, config: ControlConfig, scraper: Scraper, owner: str, ask: ExtractJobRequest
+        self, config: ControlConfig, scraper: Scraper, owner: str, body: ExtractJobRequest
     ) -> None:
-        self._model = Model(config, owner, ask.model or "")
-        self._schema = scraper.schema(ask.schema_ if ask.schema_ is not None else ANYTHING, owner)
-        self._prompt = ask.prompt
+        self._model = Model(config, owner, body.model or "")
+        self._schema = scraper.schema(body.schema_ if body.schema_ is not None else ANYTHING, owner)
+        self._prompt = body.prompt
 
     async def extract(self, scraped: ScrapeResult) -> ScrapeResult:
         """The page with the extracted data in place of its content. `FetchFailed` with the code `model` where the
@@ -77,7 +77,7 @@ class Extraction:
 
 
 class ExtractionResult:
-    """The result of an extraction: `data` of the pages that were read, and `sources`, how every page went."""
+    """The result of an extraction: `data` of the pages that were read, and the outcome of each page in `sources`."""
 
     def __init__(self, model: str) -> None:
         self._model = model

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead.scrape.address import is_page
-from fairlead.scrape.jobs.table import Place
+from fairlead.scrape.jobs.table import FrontierEntry
 from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.requests.jobs import CrawlRequest
 
@@ -15,27 +15,27 @@ KNOWN_MAX: Final = 50_000
 """Addresses that one job remembers. A site that makes up addresses without end is cut off here."""
 
 
-def patterns_of(ask: CrawlRequest) -> AddressPatterns:
+def patterns_of(request: CrawlRequest) -> AddressPatterns:
     """The patterns of addresses that a crawl takes."""
-    if ask.regex_on_full_url:
+    if request.regex_on_full_url:
         return AddressPatterns(
-            include=(*ask.include_paths, *ask.include_patterns),
-            exclude=(*ask.exclude_paths, *ask.exclude_patterns),
+            include=(*request.include_paths, *request.include_patterns),
+            exclude=(*request.exclude_paths, *request.exclude_patterns),
         )
     return AddressPatterns(
-        tuple(ask.include_paths),
-        tuple(ask.exclude_paths),
-        tuple(ask.include_patterns),
-        tuple(ask.exclude_patterns),
+        tuple(request.include_paths),
+        tuple(request.exclude_paths),
+        tuple(request.include_patterns),
+        tuple(request.exclude_patterns),
     )
 
 
 class Frontier:
     """The frontier. It is filled from the rows with `mark_known` and `add_stored`; then `pop` and `add` move it on."""
 
-    def __init__(self, ask: CrawlRequest | None, start: str) -> None:
-        self._depth_max = ask.depth_max if ask else 0
-        self._subdomains = bool(ask and ask.allow_subdomains)
+    def __init__(self, request: CrawlRequest | None, start: str) -> None:
+        self._depth_max = request.depth_max if request else 0
+        self._subdomains = bool(request and request.allow_subdomains)
         self._hosts = {urlsplit(start).netloc}
         self._known: set[str] = set()
         self._waiting: list[tuple[int, int, str]] = []
@@ -48,7 +48,7 @@ class Frontier:
         self._known.add(url)
         return True
 
-    def add_stored(self, place: Place, *, pending: bool) -> None:
+    def add_stored(self, place: FrontierEntry, *, pending: bool) -> None:
         """Adds a stored address, which waits if it is still `pending`."""
         self._known.add(place.url)
         self._next = max(self._next, place.place + 1)
@@ -64,12 +64,12 @@ class Frontier:
         """How deep the next address is; 0 where there is none."""
         return self._waiting[0][0] if self._waiting else 0
 
-    def pop(self) -> Place | None:
+    def pop(self) -> FrontierEntry | None:
         """The next address to read."""
         if not self._waiting:
             return None
         depth, place, url = heapq.heappop(self._waiting)
-        return Place(place, depth, url)
+        return FrontierEntry(place, depth, url)
 
     def candidates(self, links: list[str], depth: int) -> list[str]:
         """The addresses among a page's links that are new and of the site, each once. The caller's patterns choose
@@ -80,13 +80,13 @@ class Frontier:
         inside = [url for url in links if url not in self._known and self._is_inside(url)]
         return list(dict.fromkeys(inside))
 
-    def add(self, chosen: list[str], depth: int) -> list[Place]:
+    def add(self, chosen: list[str], depth: int) -> list[FrontierEntry]:
         """Adds chosen candidates that no other page has added meanwhile; they wait to be read."""
-        room = KNOWN_MAX - len(self._known)
-        found: list[Place] = []
+        remaining = KNOWN_MAX - len(self._known)
+        found: list[FrontierEntry] = []
         new = [url for url in chosen if url not in self._known]
-        for url in new[: max(room, 0)]:
-            place = Place(self._next, depth, url)
+        for url in new[: max(remaining, 0)]:
+            place = FrontierEntry(self._next, depth, url)
             self.add_stored(place, pending=True)
             found.append(place)
         return found

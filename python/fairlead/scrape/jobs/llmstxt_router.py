@@ -14,9 +14,9 @@ from fairlead.scrape.address import check_url
 from fairlead.scrape.jobs.llmstxt import FullText, llms_txt, read_entries
 from fairlead.scrape.jobs.start import new_job, start_job
 from fairlead.scrape.jobs.table import (
+    FrontierEntry,
     Page,
     PageSelection,
-    Place,
     find_job_progress,
     list_pages,
 )
@@ -34,12 +34,12 @@ PAGES_MAX: Final = 500
 
 @router.post("", summary="Write a site's llms.txt in the background")
 async def start(
-    ask: LlmsTxtRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    body: LlmsTxtRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """A job's id and where to ask for it. The pages are those of the sitemaps and what is linked."""
-    url = check_url(ask.url, scraper_of(services).egress)
-    job = new_job("llmstxt", owner, url, ask, ask.max_urls)
-    return await start_job(services, job, [Place(0, 0, url)], base)
+    url = check_url(body.url, scraper_of(services).egress)
+    job = new_job("llmstxt", owner, url, body, body.max_urls)
+    return await start_job(services, job, [FrontierEntry(0, 0, url)], base)
 
 
 @router.get("/{job_id}", summary="A site's llms.txt, or how far it is")

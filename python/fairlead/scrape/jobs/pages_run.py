@@ -20,13 +20,13 @@ from fairlead.scrape.jobs.extraction import Extraction
 from fairlead.scrape.jobs.frontier import Frontier, patterns_of
 from fairlead.scrape.jobs.listener import notify_page
 from fairlead.scrape.jobs.table import (
+    EntryOutcome,
+    FrontierEntry,
     Job,
     Page,
-    Place,
-    PlaceOutcome,
     begin_job,
     extend_frontier,
-    finish_place,
+    finish_entry,
     frontier_of,
     list_read_urls,
 )
@@ -162,7 +162,7 @@ class PagesRun:
             found = self._frontier.add(await self._chosen(links, 1), 1)
             await self._write(partial(extend_frontier, job_id=job_id, found=found))
 
-    async def _read(self, place: Place) -> None:
+    async def _read(self, place: FrontierEntry) -> None:
         if await self._services.state.read(lambda con: why_out_of_force(con, self._job.owner)):
             # The runner ends the job, and says why.
             self._has_ended = True
@@ -217,7 +217,7 @@ class PagesRun:
                     raise _PatternsFailed(failure.reason) from None
             await asyncio.sleep(RETRY_PAUSE_S * random.uniform(0.8, 1.2))  # noqa: S311 - chance, no secret
 
-    def _is_new(self, place: Place, scraped: ScrapeResult) -> bool:
+    def _is_new(self, place: FrontierEntry, scraped: ScrapeResult) -> bool:
         """Whether the page is new to the job: after a redirect its address may be known already."""
         if self._crawl is None:
             return True
@@ -246,7 +246,7 @@ class PagesRun:
             await asyncio.sleep(min(wait_s, RETRY_PAUSE_MAX_S) * random.uniform(0.8, 1.2))  # noqa: S311 - chance, no secret
 
     def _page(
-        self, place: Place, scraped: ScrapeResult | None, failure: FetchFailed | None
+        self, place: FrontierEntry, scraped: ScrapeResult | None, failure: FetchFailed | None
     ) -> Page:
         self._pages += 1
         if scraped is not None:
@@ -275,15 +275,15 @@ class PagesRun:
         )
 
     async def _store(
-        self, place: Place, page: Page | None, title: str | None, found: list[Place]
+        self, place: FrontierEntry, page: Page | None, title: str | None, found: list[FrontierEntry]
     ) -> None:
         job = self._job
         size = sum(len(link.url) for link in found)
         if page is not None and page.document is not None:
             size += len(page.document.encode())
 
-        def store_page(con: Connection) -> tuple[PlaceOutcome, int]:
-            outcome = finish_place(con, job.id, place.place, page, found)
+        def store_page(con: Connection) -> tuple[EntryOutcome, int]:
+            outcome = finish_entry(con, job.id, place.place, page, found)
             claimed = self._claimed
             if outcome == "stored":
                 # Claimed in larger pieces, because each claim is a separate write.

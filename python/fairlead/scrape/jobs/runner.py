@@ -101,7 +101,7 @@ class JobRunner(Runner[Job]):
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def has_room(self, item: Job) -> bool:
+    def has_capacity(self, item: Job) -> bool:
         most, own = OF_KIND_AT_ONCE.get(item.kind, (JOBS_AT_ONCE, JOBS_AT_ONCE))
         return self._kinds[item.kind] < most and self._of_owners[item.kind, item.owner] < own
 

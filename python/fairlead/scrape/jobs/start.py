@@ -13,7 +13,7 @@ from fairlead.moment import now_ms
 from fairlead.net.host import AddressRefused
 from fairlead.scrape.jobs.listener import insert_listener, notify_started
 from fairlead.scrape.jobs.runner import JobRunner
-from fairlead.scrape.jobs.table import FIRST_STATUS, Job, Kind, Place, insert_job
+from fairlead.scrape.jobs.table import FIRST_STATUS, FrontierEntry, Job, Kind, insert_job
 from fairlead.scrape.requests.fields import RequestBody
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
@@ -28,7 +28,7 @@ PATHS: Final[dict[Kind, str]] = {
 }
 
 
-def new_job(kind: Kind, owner: str, url: str, ask: RequestBody, pages_max: int) -> Job:
+def new_job(kind: Kind, owner: str, url: str, request: RequestBody, pages_max: int) -> Job:
     """A job with a new id, not stored yet. Its options are the request's body."""
     return Job(
         id=str(uuid4()),
@@ -36,7 +36,7 @@ def new_job(kind: Kind, owner: str, url: str, ask: RequestBody, pages_max: int) 
         owner=owner,
         status=FIRST_STATUS[kind],
         url=url,
-        options=orjson.dumps(ask.model_dump(mode="json", by_alias=True)).decode(),
+        options=orjson.dumps(request.model_dump(mode="json", by_alias=True)).decode(),
         pages_max=pages_max,
         error=None,
         created_at_ms=now_ms(),
@@ -46,7 +46,11 @@ def new_job(kind: Kind, owner: str, url: str, ask: RequestBody, pages_max: int) 
 
 
 async def start_job(
-    services: Services, job: Job, places: list[Place], base: str, webhook: str | None = None
+    services: Services,
+    job: Job,
+    entries: list[FrontierEntry],
+    base: str,
+    webhook: str | None = None,
 ) -> dict[str, Any]:
     """Stores the job with its first addresses and wakes the runner. The answer says where to ask for the job, and
     with a `webhook` also the secret that its events are signed with.
@@ -67,7 +71,7 @@ async def start_job(
         view["webhookSecret"] = secret
 
     def insert(con: Connection) -> None:
-        insert_job(con, job, places)
+        insert_job(con, job, entries)
         if target is not None:
             insert_listener(con, services.state.sealer, job, target, secret)
             notify_started(con, job)

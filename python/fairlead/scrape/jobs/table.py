@@ -12,7 +12,7 @@ from fairlead.store.owner_bytes import DATABASE, claim_bytes
 from fairlead.store.table import Table, read_number
 
 Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
-PlaceOutcome = Literal["stored", "known", "ended"]
+EntryOutcome = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
@@ -78,7 +78,7 @@ _JOB_IN_LIST = ", ".join(_JOBS.columns).replace("options", "'' AS options")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FrontierEntry:
     """An address that a job knows: its place in the order of finding, and its distance from the start in links
     (`depth`).
     """
@@ -111,7 +111,7 @@ class Progress:
         return self.completed + self.failed + self.pending
 
 
-def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
+def insert_job(con: Connection, job: Job, entries: list[FrontierEntry]) -> None:
     """Stores a new job; raises `RateLimited` if too many are in progress, `OwnerStorageFull` and `StorageFull` if
     too much is stored.
     """
@@ -125,26 +125,31 @@ def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
         con,
         DATABASE,
         job.owner,
-        len(job.options.encode()) + sum(len(place.url) for place in places),
+        len(job.options.encode()) + sum(len(place.url) for place in entries),
     )
     _JOBS.insert(con, job)
-    insert_places(con, job.id, places)
+    insert_entries(con, job.id, entries)
 
 
-def insert_places(con: Connection, job_id: str, places: list[Place]) -> None:
+def insert_entries(con: Connection, job_id: str, entries: list[FrontierEntry]) -> None:
     """Adds addresses to a job's frontier."""
-    if places:
+    if entries:
         con.execute(
             "INSERT INTO scrape_frontier (job_id, place, depth, url, status) "
             "SELECT ?, unnest(?::INTEGER[]), unnest(?::INTEGER[]), unnest(?::VARCHAR[]), 'pending'",
-            [job_id, [p.place for p in places], [p.depth for p in places], [p.url for p in places]],
+            [
+                job_id,
+                [p.place for p in entries],
+                [p.depth for p in entries],
+                [p.url for p in entries],
+            ],
         )
 
 
-def extend_frontier(con: Connection, job_id: str, found: list[Place]) -> None:
+def extend_frontier(con: Connection, job_id: str, found: list[FrontierEntry]) -> None:
     """Adds addresses that were found elsewhere than on a page, unless the job has ended."""
     if status_of(con, job_id) in ACTIVE:
-        insert_places(con, job_id, found)
+        insert_entries(con, job_id, found)
 
 
 def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
@@ -281,14 +286,14 @@ def list_failures(con: Connection, job_id: str, limit: int) -> list[Page]:
     return _PAGES.select(con, failed, job_id, limit)
 
 
-def frontier_of(con: Connection, job_id: str) -> list[tuple[Place, bool]]:
+def frontier_of(con: Connection, job_id: str) -> list[tuple[FrontierEntry, bool]]:
     """Every address that the job knows, and whether it is still to be read."""
     rows = con.execute(
         "SELECT place, depth, url, status = 'pending' FROM scrape_frontier WHERE job_id = ? "
         "ORDER BY place",
         [job_id],
     ).fetchall()
-    return [(Place(place, depth, url), pending) for place, depth, url, pending in rows]
+    return [(FrontierEntry(place, depth, url), pending) for place, depth, url, pending in rows]
 
 
 def list_read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
@@ -305,9 +310,9 @@ def begin_job(con: Connection, job_id: str) -> None:
     )
 
 
-def finish_place(
-    con: Connection, job_id: str, place: int, page: Page | None, found: list[Place]
-) -> PlaceOutcome:
+def finish_entry(
+    con: Connection, job_id: str, place: int, page: Page | None, found: list[FrontierEntry]
+) -> EntryOutcome:
     """Marks an address as done and stores its page, if it has one, and the addresses found on it. Nothing is
     stored when the job has `ended`, or the address did not wait (`known`): a write that timed out may have
     succeeded.
@@ -323,11 +328,11 @@ def finish_place(
         return "known"
     if page is not None:
         _insert_page(con, job_id, page)
-    insert_places(con, job_id, found)
+    insert_entries(con, job_id, found)
     return "stored"
 
 
-def store_step(con: Connection, job_id: str, page: Page) -> PlaceOutcome:
+def store_step(con: Connection, job_id: str, page: Page) -> EntryOutcome:
     """Stores an agent's step as a page row, unless the job has ended or has it already."""
     if status_of(con, job_id) not in ACTIVE:
         return "ended"

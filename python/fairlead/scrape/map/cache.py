@@ -39,9 +39,9 @@ class MapCacheStats:
     size_bytes: int
 
 
-def map_key(owner: str, url: str, ask: MapRequest) -> str:
+def map_key(owner: str, url: str, body: MapRequest) -> str:
     """The hash of the key, the address and every field that changes the answer."""
-    options = ask.model_dump(exclude={"url", "skip_cache", "cache_ttl", "timeout_ms"})
+    options = body.model_dump(exclude={"url", "skip_cache", "cache_ttl", "timeout_ms"})
     text = orjson.dumps([owner, url, options], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
 

@@ -33,24 +33,24 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 
 
 @router.post("/map", summary="The addresses of a site")
-async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def map_site(body: MapRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """From its sitemaps and the links of its first pages. The deadline is soft: what was found by
     then is the answer, and `metadata.partial` says so.
     """
     scraper = scraper_of(services)
-    url = check_url(ask.url, scraper.egress)
+    url = check_url(body.url, scraper.egress)
     patterns = AddressPatterns(
-        include=tuple(ask.include_patterns),
-        exclude=tuple(ask.exclude_patterns),
-        words=tuple((ask.search_query or "").split()),
+        include=tuple(body.include_patterns),
+        exclude=tuple(body.exclude_patterns),
+        words=tuple((body.search_query or "").split()),
     )
     await scraper.check_patterns(patterns, owner)
-    started, key = time.monotonic(), map_key(owner, url, ask)
+    started, key = time.monotonic(), map_key(owner, url, body)
     entry = None
-    if not ask.skip_cache:
+    if not body.skip_cache:
         entry = await services.state.read(lambda con: find_map(con, key, now_ms()))
     if entry is None:
-        found = await Discovery(scraper, url, owner, ask).run(patterns)
+        found = await Discovery(scraper, url, owner, body).run(patterns)
         if not found["partial"]:
             document, at_ms = orjson.dumps(found).decode(), now_ms()
             cached = CachedMap(
@@ -59,7 +59,7 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
                 url=url,
                 size_bytes=len(document.encode()),
                 stored_at_ms=at_ms,
-                expires_at_ms=at_ms + ask.cache_ttl * 1000,
+                expires_at_ms=at_ms + body.cache_ttl * 1000,
                 document=document,
             )
             await services.state.database.write(lambda con: store_map(con, cached))
@@ -73,12 +73,12 @@ async def map_site(ask: MapRequest, services: ServicesDep, owner: OwnerDep) -> d
             "discoveryMethods": found["counts"],
             "timeTaken": round((time.monotonic() - started) * 1000),
             "fromCache": entry is not None,
-            **({"searchQuery": ask.search_query} if ask.search_query else {}),
+            **({"searchQuery": body.search_query} if body.search_query else {}),
         },
         "metadata": {
             "url": url,
-            "includeSubdomains": ask.include_subdomains,
-            "maxUrls": ask.max_urls,
+            "includeSubdomains": body.include_subdomains,
+            "maxUrls": body.max_urls,
             "timestamp": iso(moment_of(now_ms())),
             "partial": found["partial"],
         },
@@ -139,10 +139,10 @@ async def map_cache_stats(services: ServicesDep, owner: OwnerDep) -> dict[str, A
     "/map/cache/clear", summary="Delete maps: those of one address, or all of the caller's"
 )
 async def clear_map_cache(
-    services: ServicesDep, owner: OwnerDep, ask: Annotated[CacheRequest | None, Body()] = None
+    services: ServicesDep, owner: OwnerDep, body: Annotated[CacheRequest | None, Body()] = None
 ) -> dict[str, Any]:
     """Drops the caller's own maps."""
-    url = check_url(ask.url, scraper_of(services).egress) if ask and ask.url else None
+    url = check_url(body.url, scraper_of(services).egress) if body and body.url else None
     count = await services.state.database.write(lambda con: forget_maps(con, owner, url))
     message = f"Map cache cleared for URL: {url}" if url else "Map cache cleared"
     return {"success": True, "message": message, "count": count}

@@ -22,7 +22,7 @@ log = structlog.get_logger("fairlead.scrape")
 
 async def sitemap_urls(scraper: Scraper, url: str, limit: int, owner: str = "") -> list[str]:
     """Addresses of the site's sitemaps, in order, each once, at most `limit`. They are read for `owner`, in the
-    processes that read pages: the text is a stranger's.
+    processes that read pages: the text is untrusted.
     """
     parts = urlsplit(url)
     rules = await scraper.politeness.rules(url)

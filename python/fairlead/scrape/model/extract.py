@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.calls.model import Model, ModelAnswer
-from fairlead.calls.structured_output import InvalidOutput, ask_for_output, json_of
+from fairlead.calls.structured_output import InvalidOutput, json_of, request_output
 from fairlead.errors import UpstreamInvalid
 from fairlead.scrape.model.schema import Schema
 from fairlead.scrape.model.untrusted import between_marks, strip_link_targets
@@ -56,7 +56,7 @@ async def extract_by_schema(
         return data
 
     try:
-        output = await ask_for_output(
+        output = await request_output(
             model, messages, parse, _correction, answer_max_chars=PAGE_MAX_CHARS
         )
     except InvalidOutput as fault:

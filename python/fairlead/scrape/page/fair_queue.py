@@ -17,20 +17,20 @@ class QueueFull(Exception):
 
 
 class FairQueue:
-    """`places` in all, of which one owner holds `own_places` at most; `waiting_max` and `own_waiting_max` may wait."""
+    """Up to `slots`, of which one owner holds `slots_per_owner`; `waiting_max` and `own_waiting_max` can wait."""
 
     def __init__(
-        self, places: int, own_places: int, waiting_max: int, own_waiting_max: int
+        self, slots: int, slots_per_owner: int, waiting_max: int, own_waiting_max: int
     ) -> None:
-        self._free = places
-        self._own_places = own_places
+        self._free = slots
+        self._slots_per_owner = slots_per_owner
         self._waiting_max = waiting_max
         self._own_waiting_max = own_waiting_max
         self._in_use: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
-    async def place(self, owner: str) -> AsyncIterator[None]:
+    async def slot(self, owner: str) -> AsyncIterator[None]:
         """Holds a place while it is open. `QueueFull`."""
         await self._take(owner)
         try:
@@ -48,20 +48,20 @@ class FairQueue:
             or sum(map(len, self._waiting.values())) >= self._waiting_max
         ):
             raise QueueFull
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(owner, deque()).append(place)
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(slot)
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if slot.done() and not slot.cancelled():
                 # The place was given in the same moment: it is passed on.
                 self._give_back(owner)
             else:
-                self._leave(owner, place)
+                self._stop_waiting(owner, slot)
             raise
 
     def _may_begin(self, owner: str) -> bool:
-        return self._free > 0 and self._in_use[owner] < self._own_places
+        return self._free > 0 and self._in_use[owner] < self._slots_per_owner
 
     def _begin(self, owner: str) -> None:
         self._free -= 1
@@ -74,10 +74,10 @@ class FairQueue:
             del self._in_use[owner]
         self._serve_next()
 
-    def _leave(self, owner: str, place: asyncio.Future[None]) -> None:
+    def _stop_waiting(self, owner: str, slot: asyncio.Future[None]) -> None:
         own = self._waiting.get(owner)
-        if own is not None and place in own:
-            own.remove(place)
+        if own is not None and slot in own:
+            own.remove(slot)
             if not own:
                 del self._waiting[owner]
 
@@ -88,10 +88,10 @@ class FairQueue:
                 return
             own = self._waiting[owner]
             while own and self._may_begin(owner):
-                place = own.popleft()
-                if not place.done():
+                slot = own.popleft()
+                if not slot.done():
                     self._begin(owner)
-                    place.set_result(None)
+                    slot.set_result(None)
                     self._waiting.move_to_end(owner)
                     break
             if not own:

@@ -27,11 +27,11 @@ def links_of(written: list[dict[str, Any]], base: str) -> list[dict[str, str]]:
     """`url` and `text` of each http(s) link, in order, each address once."""
     parts = urlsplit(base)
     origin = f"{parts.scheme}://{parts.netloc}"
-    room = URL_MAX_CHARS - len(origin)
+    remaining = URL_MAX_CHARS - len(origin)
     found: dict[str, str] = {}
     for link in written:
         href = link["href"]
-        if "#" not in href and len(href) <= room and _PLAIN.fullmatch(href):
+        if "#" not in href and len(href) <= remaining and _PLAIN.fullmatch(href):
             url = origin + href
         else:
             try:

@@ -50,31 +50,31 @@ def outline_of(tree: LexborHTMLParser) -> str:
     return "".join(parts)[:OUTLINE_MAX_CHARS]
 
 
-def _write(node: LexborNode, depth: int, parts: list[str], room: int) -> int:
+def _write(node: LexborNode, depth: int, parts: list[str], remaining: int) -> int:
     """Writes an element; the number of characters that are left."""
     head = f"<{node.tag}{_attributes(node)}>"
     tail = f"</{node.tag}>\n"
     parts.append(head)
-    room -= len(head) + len(tail)
+    remaining -= len(head) + len(tail)
     like, count = "", 0
     for child in node.iter(include_text=True):
         tag = child.tag or ""
-        if room <= 0:
+        if remaining <= 0:
             break
         if tag == "-text":
             text = _shortened(_BLANKS.sub(" ", child.text_content or "").strip(), TEXT_MAX_CHARS)
             parts.append(escape(text, quote=False))
-            room -= len(text)
+            remaining -= len(text)
         elif tag not in _SILENT and depth < DEPTH_MAX:
             kind = f"{tag} {child.attributes.get('class')}"
             count = count + 1 if kind == like else 1
             like = kind
             if count <= LIKE_SHOWN:
-                room = _write(child, depth + 1, parts, room)
+                remaining = _write(child, depth + 1, parts, remaining)
             elif count == LIKE_SHOWN + 1:
                 parts.append("<!-- and more like this -->\n")
     parts.append(tail)
-    return room
+    return remaining
 
 
 def _attributes(node: LexborNode) -> str:

@@ -153,8 +153,8 @@ class Pool:
     async def _answer(self, head: dict[str, Any], body: bytes, owner: str) -> dict[str, Any]:
         question = orjson.dumps(head)
         try:
-            async with self._queue.place(owner):
-                answer: dict[str, Any] = orjson.loads(await self._ask(question, body))
+            async with self._queue.slot(owner):
+                answer: dict[str, Any] = orjson.loads(await self._call_worker(question, body))
         except QueueFull:
             raise ReadFailed("Too many pages wait to be read.", "overloaded") from None
         if "unreadable" in answer:
@@ -164,7 +164,7 @@ class Pool:
             raise ReadFailed("This is a defect of fairlead; its log has more.", "internal")
         return answer
 
-    async def _ask(self, head: bytes, body: bytes) -> bytes:
+    async def _call_worker(self, head: bytes, body: bytes) -> bytes:
         worker = await self._worker()
         is_whole = False
         try:

@@ -29,11 +29,11 @@ def read_sitemap(body: bytes, url: str, addresses_max: int) -> dict[str, Any]:
     """
     text = _as_utf8(_unpacked(body))
     addresses: dict[str, None] = {}
-    for place in _places(text):
+    for location in _locations(text):
         if len(addresses) >= addresses_max:
             break
         try:
-            addresses[canonical(unescape(place.decode("utf-8", "replace")), base=url)] = None
+            addresses[canonical(unescape(location.decode("utf-8", "replace")), base=url)] = None
         except BadAddress:
             continue
     is_index = b"<sitemapindex" in text[:INDEX_WITHIN_BYTES].lower()
@@ -59,20 +59,20 @@ def _as_utf8(text: bytes) -> bytes:
     return text
 
 
-def _places(text: bytes) -> Iterator[bytes]:
+def _locations(text: bytes) -> Iterator[bytes]:
     """The text of each `<loc>`. Every step goes forward and looks at `PLACE_MAX_BYTES` at most."""
     # `bytes.lower` changes only letters of ASCII, so every position stays.
     lower = text.lower()
     position = 0
     while (opening := lower.find(_OPEN, position)) != -1:
         position = opening + len(_OPEN)
-        place = text[position : position + PLACE_MAX_BYTES].lstrip()
-        if place[: len(_CDATA_OPEN)].lower() == _CDATA_OPEN:
-            place, mark, rest = place[len(_CDATA_OPEN) :].partition(_CDATA_CLOSE)
+        location = text[position : position + PLACE_MAX_BYTES].lstrip()
+        if location[: len(_CDATA_OPEN)].lower() == _CDATA_OPEN:
+            location, mark, rest = location[len(_CDATA_OPEN) :].partition(_CDATA_CLOSE)
             is_closed = bool(mark) and rest.lstrip()[: len(_CLOSE)].lower() == _CLOSE
         else:
-            place, mark, rest = place.partition(b"<")
+            location, mark, rest = location.partition(b"<")
             is_closed = (mark + rest[: len(_CLOSE) - 1]).lower() == _CLOSE
-        place = place.strip()
-        if is_closed and len(place) > 0:
-            yield place
+        location = location.strip()
+        if is_closed and len(location) > 0:
+            yield location

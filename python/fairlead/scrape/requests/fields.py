@@ -40,15 +40,15 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
-def one_of(ask: A, first: str, second: str) -> A:
+def one_of(body: A, first: str, second: str) -> A:
     """The body, if it has exactly one of these two fields."""
-    if (getattr(ask, first) is None) == (getattr(ask, second) is None):
+    if (getattr(body, first) is None) == (getattr(body, second) is None):
         raise PydanticCustomError(
             "no_valid_fields",
             "Send either {first} or {second}.",
             {"first": first, "second": second},
         )
-    return ask
+    return body
 
 
 Count = Annotated[StrictInt, Field(gt=0)]

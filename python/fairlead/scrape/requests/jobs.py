@@ -190,8 +190,8 @@ class ExtractJobRequest(RequestBody):
         """The crawl that finds the pages, where they are not named."""
         if self.url is None:
             return None
-        ask = {"url": self.url, "limit": self.pages_max, "maxDepth": 3, "skipSitemaps": False}
-        return CrawlRequest.model_validate(ask).model_copy(
+        body = {"url": self.url, "limit": self.pages_max, "maxDepth": 3, "skipSitemaps": False}
+        return CrawlRequest.model_validate(body).model_copy(
             update={"scrape_options": self.page_options}
         )
 

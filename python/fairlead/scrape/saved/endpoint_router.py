@@ -38,11 +38,11 @@ router = APIRouter(prefix="/api", tags=["scraping"])
     responses={409: {"description": "The slug is taken, or there are too many."}},
 )
 async def save(
-    ask: EndpointRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    fields: EndpointRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """Saves an endpoint, which answers under `GET /api/endpoints/{slug}` with its parameters in the query."""
-    await _check(ask, scraper_of(services), owner)
-    saved = new_saved(owner, "endpoint", ask.slug, ask.model_dump(mode="json", by_alias=True))
+    await _check(fields, scraper_of(services), owner)
+    saved = new_saved(owner, "endpoint", fields.slug, fields.model_dump(mode="json", by_alias=True))
     await services.state.database.write(lambda con: insert_saved(con, saved, named="slug"))
     return {"success": True, "endpoint": _view(saved, base)}
 
@@ -64,16 +64,16 @@ async def run(
 ) -> dict[str, Any]:
     """Answers as `POST /api/scrape`, or with a schema as `POST /api/extract-schema`."""
     saved = await services.state.read(lambda con: _found(con, owner, slug))
-    ask = EndpointRequest.model_validate(saved.definition)
-    filled = fill(ask.url, ask.params, dict(request.query_params), place="the query")
+    fields = EndpointRequest.model_validate(saved.definition)
+    filled = fill(fields.url, fields.params, dict(request.query_params), place="the query")
     url = check_url(filled, scraper_of(services).egress)
-    if ask.schema_ is None:
-        whole = ScrapeRequest.model_validate({"url": url, "options": ask.options})
+    if fields.schema_ is None:
+        whole = ScrapeRequest.model_validate({"url": url, "options": fields.options})
         scraped = await read_page(services, url, whole.options, owner)
         return {"success": True, **scraped.document}
     async with answer_deadline():
         extract = ExtractRequest.model_validate(
-            {"url": url, "schema": ask.schema_, "options": ask.options}
+            {"url": url, "schema": fields.schema_, "options": fields.options}
         )
         return await extract_page(services, extract, owner)
 
@@ -92,13 +92,13 @@ def _found(con: Connection, owner: str, slug: str) -> SavedCall:
     return saved
 
 
-async def _check(ask: EndpointRequest, scraper: Scraper, owner: str) -> None:
-    check_template(ask.url, ask.params, scraper.egress)
-    if ask.schema_ is not None:
-        await scraper.schema(ask.schema_, owner).check()
-    kind = ScrapeRequest if ask.schema_ is None else ExtractRequest
-    body = {"url": "http://x", "options": ask.options} | (
-        {} if ask.schema_ is None else {"schema": ask.schema_}
+async def _check(fields: EndpointRequest, scraper: Scraper, owner: str) -> None:
+    check_template(fields.url, fields.params, scraper.egress)
+    if fields.schema_ is not None:
+        await scraper.schema(fields.schema_, owner).check()
+    kind = ScrapeRequest if fields.schema_ is None else ExtractRequest
+    body = {"url": "http://x", "options": fields.options} | (
+        {} if fields.schema_ is None else {"schema": fields.schema_}
     )
     try:
         kind.model_validate(body)

@@ -59,10 +59,10 @@ def site_key(saved: SavedCall) -> str:
     return f"site:{saved.id}"
 
 
-def site_address(services: Services, ask: SiteRequest, sent: SentValues) -> str:
+def site_address(services: Services, body: SiteRequest, sent: SentValues) -> str:
     """The site's address filled with these values; `InvalidRequest` for an address that is refused."""
     values = {name: str(value) for name, value in sent.items()}
-    filled = fill(ask.url, ask.params, values, place="params")
+    filled = fill(body.url, body.params, values, place="params")
     return check_url(filled, scraper_of(services).egress)
 
 
@@ -75,17 +75,17 @@ async def run_site(
     is_fresh: bool = False,
 ) -> dict[str, Any]:
     """Runs a site and stores how it went; the answer of an extraction. A run that failed is `InvalidRequest`."""
-    ask = SiteRequest.model_validate(saved.definition)
-    url = site_address(services, ask, sent)
-    options = ask.options
-    if ask.session_id is not None:
-        options = options.model_copy(update={"session_id": ask.session_id})
+    body = SiteRequest.model_validate(saved.definition)
+    url = site_address(services, body, sent)
+    options = body.options
+    if body.session_id is not None:
+        options = options.model_copy(update={"session_id": body.session_id})
     if is_fresh:
         options = options.model_copy(update={"skip_cache": True})
     try:
         async with answer_deadline():
             page = RecordsPage(saved.owner, url, options, site_key(saved))
-            extracted = await extract_records(services, page, ask, force_reheal=force_reheal)
+            extracted = await extract_records(services, page, body, force_reheal=force_reheal)
     except FairleadError as fault:
         await _record_run(services, saved, {"health": "degraded", "error": fault.message})
         if fault.status not in FAILURES:

@@ -46,21 +46,21 @@ VerifyBody = Annotated[VerifyRequest | None, Body()]
     responses={409: {"description": "The name is taken, or there are too many."}},
 )
 async def save(
-    ask: SiteRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    body: SiteRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """Saves a site, which runs under `POST /api/sites/{id}/run`. With `verify` it is run at once, and
     `verification` has the outcome; it is saved either way.
     """
-    check_template(ask.url, ask.params, scraper_of(services).egress)
-    if ask.sample_params or ask.verify:
-        site_address(services, ask, ask.sample_params)
-    if ask.css_schema is not None:
-        await check_selectors(services, ask.css_schema)
-    saved = new_saved(owner, "site", ask.name, ask.model_dump(mode="json", by_alias=True))
+    check_template(body.url, body.params, scraper_of(services).egress)
+    if body.sample_params or body.verify:
+        site_address(services, body, body.sample_params)
+    if body.css_schema is not None:
+        await check_selectors(services, body.css_schema)
+    saved = new_saved(owner, "site", body.name, body.model_dump(mode="json", by_alias=True))
     await services.state.database.write(lambda con: insert_saved(con, saved, named="name"))
-    if not ask.verify:
+    if not body.verify:
         return {"success": True, "site": site_view(saved, base)}
-    verification = await _verification(services, saved, ask.sample_params)
+    verification = await _verification(services, saved, body.sample_params)
     verified = await services.state.read(lambda con: _found(con, owner, saved_id=saved.id))
     return {"success": True, "site": site_view(verified, base), "verification": verification}
 
@@ -96,31 +96,31 @@ async def delete(site_id: str, services: ServicesDep, owner: OwnerDep) -> dict[s
 
 @router.post("/{site_id}/run", summary="Run a saved site")
 async def run(
-    site_id: str, services: ServicesDep, owner: OwnerDep, ask: RunBody = None
+    site_id: str, services: ServicesDep, owner: OwnerDep, body: RunBody = None
 ) -> dict[str, Any]:
     """Answers as `POST /api/extract-auto`. A run that failed is 400."""
     saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
-    ask = ask or RunRequest()
-    return await run_site(services, saved, ask.params, force_reheal=ask.force_reheal)
+    body = body or RunRequest()
+    return await run_site(services, saved, body.params, force_reheal=body.force_reheal)
 
 
 @router.post("/by-name/{name}/run", summary="Run a saved site by its name")
 async def run_by_name(
-    name: str, services: ServicesDep, owner: OwnerDep, ask: RunBody = None
+    name: str, services: ServicesDep, owner: OwnerDep, body: RunBody = None
 ) -> dict[str, Any]:
     """Answers as a run by the site's id."""
     saved = await services.state.read(lambda con: _found(con, owner, slug=name))
-    ask = ask or RunRequest()
-    return await run_site(services, saved, ask.params, force_reheal=ask.force_reheal)
+    body = body or RunRequest()
+    return await run_site(services, saved, body.params, force_reheal=body.force_reheal)
 
 
 @router.post("/{site_id}/verify", summary="Run a saved site with its sample parameters")
 async def verify(
-    site_id: str, services: ServicesDep, owner: OwnerDep, ask: VerifyBody = None
+    site_id: str, services: ServicesDep, owner: OwnerDep, body: VerifyBody = None
 ) -> dict[str, Any]:
-    """Answers as a run. The page is read anew, past the cache."""
+    """Answers like a run, but bypasses the page cache."""
     saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
-    sent = {**saved.definition["sampleParams"], **(ask.params if ask else {})}
+    sent = {**saved.definition["sampleParams"], **(body.params if body else {})}
     return await run_site(services, saved, sent, is_fresh=True)
 
 

@@ -17,7 +17,7 @@ CHUNK_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A content that is there. `changed_ms` is by the clock of the store."""
+    """An existing content. `changed_ms` is by the clock of the store."""
 
     name: str
     size: int

@@ -18,8 +18,8 @@ T = TypeVar("T")
 class BoundedCalls:
     """Runs calls. `StorageUnavailable` where one has no answer in time, or fails in the operating system."""
 
-    def __init__(self, places: int, within_s: float) -> None:
-        self._places = asyncio.Semaphore(places)
+    def __init__(self, limit: int, within_s: float) -> None:
+        self._limit = asyncio.Semaphore(limit)
         self._within_s = within_s
 
     async def run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -28,7 +28,7 @@ class BoundedCalls:
         until_s = loop.time() + self._within_s
         try:
             async with asyncio.timeout_at(until_s):
-                await self._places.acquire()
+                await self._limit.acquire()
         except TimeoutError:
             raise _unavailable("does not answer") from None
         running = asyncio.ensure_future(call())
@@ -46,7 +46,7 @@ class BoundedCalls:
             raise _unavailable(f"fails ({error.strerror})") from None
 
     def _end(self, call: asyncio.Future[Any]) -> None:
-        self._places.release()
+        self._limit.release()
         if not call.cancelled():
             # The waiting caller may have left: then nobody reads the result.
             call.exception()

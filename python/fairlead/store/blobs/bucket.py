@@ -19,7 +19,7 @@ import orjson
 from fairlead import _core
 from fairlead.errors import StorageUnavailable
 from fairlead.net.operator_egress import EgressTransport
-from fairlead.settings.files import BucketPlace
+from fairlead.settings.files import BucketLocation
 
 CONNECT_S: Final = 5.0
 # Between two pieces of an answer, and for the whole of one that is read at once.
@@ -37,12 +37,14 @@ _CODE: Final = re.compile(rb"<Code>([A-Za-z]{1,64})</Code>")
 class Bucket:
     """The requests of one bucket. `StorageUnavailable` when the store does not answer, or refuses."""
 
-    def __init__(self, place: BucketPlace, access_key_id: str, secret_access_key: str) -> None:
-        self._place = place
+    def __init__(
+        self, location: BucketLocation, access_key_id: str, secret_access_key: str
+    ) -> None:
+        self._location = location
         self._keys = orjson.dumps(
             {"access_key_id": access_key_id, "secret_access_key": secret_access_key}
         )
-        self._host = urlsplit(place.endpoint).netloc
+        self._host = urlsplit(location.endpoint).netloc
         self._http = httpx.AsyncClient(
             transport=EgressTransport(),
             timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
@@ -53,7 +55,7 @@ class Bucket:
     @property
     def prefix(self) -> str:
         """The beginning of every name in the bucket."""
-        return self._place.prefix
+        return self._location.prefix
 
     async def ask(
         self,
@@ -105,16 +107,16 @@ class Bucket:
         body: bytes,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        path = f"/{self._place.bucket}" + ("" if name is None else f"/{self.prefix}{name}")
+        path = f"/{self._location.bucket}" + ("" if name is None else f"/{self.prefix}{name}")
         text = "&".join(
             f"{key}={quote(value, safe='-_.~')}" for key, value in sorted(query.items())
         )
-        arguments = (self._keys, self._place.region, "s3", method, self._host, path, text)
+        arguments = (self._keys, self._location.region, "s3", method, self._host, path, text)
         if len(body) > _HASHED_HERE_BYTES:
             signed = await asyncio.to_thread(_core.sign_aws, *arguments, int(time.time()), body)
         else:
             signed = _core.sign_aws(*arguments, int(time.time()), body)
-        url = f"{self._place.endpoint}{path}" + (f"?{text}" if text else "")
+        url = f"{self._location.endpoint}{path}" + (f"?{text}" if text else "")
         # A content encoding would change the length and the range.
         own = {"accept-encoding": "identity", **dict(signed), **(headers or {})}
         request = self._http.build_request(method, url, headers=own, content=body or None)

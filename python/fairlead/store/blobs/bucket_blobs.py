@@ -195,7 +195,7 @@ async def _parts(chunks: AsyncIterator[bytes], announced: int, size: int) -> Asy
             yield bytes(part[:size])
             del part[:size]
     if total != announced:
-        raise InvalidRequest("The upload did not come whole.", param="file")
+        raise InvalidRequest("The upload is incomplete.", param="file")
     yield bytes(part)
 
 

@@ -48,7 +48,7 @@ class Directory:
                         await asyncio.to_thread(file.write, chunk)
                         size += len(chunk)
                 if size != announced:
-                    raise InvalidRequest("The upload did not come whole.", param="file")
+                    raise InvalidRequest("The upload is incomplete.", param="file")
                 await asyncio.to_thread(_keep, file, part, path)
             finally:
                 await asyncio.to_thread(file.close)

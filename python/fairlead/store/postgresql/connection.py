@@ -107,7 +107,7 @@ KEEPALIVE: Final = (
 
 
 def set_up(raw: Raw) -> None:
-    """Makes a new connection ready for our statements."""
+    """Prepares a new connection for fairlead's statements."""
     adapt(raw)
     raw.execute(
         f"SET search_path = {SCHEMA}, pg_catalog; SET timezone = 'UTC'; "

@@ -130,7 +130,7 @@ class PostgresqlEngine:
                 # Sent with the COMMIT, and only if there is one.
                 con.execute("SELECT pg_notify(?, ?)", [STATE, self._node])
             except _NOT_PRIMARY:
-                # The pool connects anew, to whichever server is the primary now.
+                # The pool connects again, to whichever server is the primary now.
                 raw.close()
                 raise
             except _CONFLICTS:

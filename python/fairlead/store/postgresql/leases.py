@@ -76,7 +76,7 @@ class Leases:
         """Leases of those items that nobody else has."""
         item_of_token = {secrets.token_hex(12): item_id for item_id in item_ids}
         good_until_s = self._good_until_s()
-        rows = await self._ask(
+        rows = await self._query(
             _TAKE,
             [kind, list(item_of_token.values()), list(item_of_token), self.holder, self.length_ms],
         )
@@ -93,7 +93,7 @@ class Leases:
 
     async def held_elsewhere(self, kind: str) -> set[str]:
         """The items of a kind that other controls work on."""
-        rows = await self._ask(
+        rows = await self._query(
             f"SELECT item_id FROM work_leases WHERE kind = $1 AND holder <> $2 AND expires_at_ms >= {_NOW}",
             [kind, self.holder],
         )
@@ -106,7 +106,7 @@ class Leases:
             self._leases.pop(token, None)
         if tokens:
             with contextlib.suppress(StorageUnavailable):
-                await self._ask(
+                await self._query(
                     "DELETE FROM work_leases WHERE token = ANY($1::VARCHAR[]) RETURNING token",
                     [tokens],
                 )
@@ -125,7 +125,7 @@ class Leases:
             try:
                 async with await connect_async(self._url, "leases") as raw:
                     self._raw = raw
-                    await self._ask(
+                    await self._query(
                         "DELETE FROM work_leases WHERE expires_at_ms < "
                         f"{_NOW} - {FORGET_AFTER_MS} RETURNING token",
                         [],
@@ -143,10 +143,10 @@ class Leases:
         tokens = list(self._leases)
         if not tokens:
             # Finds a connection that is dead without having said so.
-            await self._ask("SELECT 1", [])
+            await self._query("SELECT 1", [])
             return
         good_until_s = self._good_until_s()
-        renewed = {token for (token,) in await self._ask(_RENEW, [tokens, self.length_ms])}
+        renewed = {token for (token,) in await self._query(_RENEW, [tokens, self.length_ms])}
         for token in tokens:
             lease = self._leases.get(token)
             if lease is None:
@@ -154,20 +154,20 @@ class Leases:
             if token in renewed:
                 lease.good_until_s = good_until_s
             elif not lease.is_good():
-                self._lose(lease)
+                self._mark_lost(lease)
 
     async def _watch(self) -> None:
         while True:
             for lease in [each for each in self._leases.values() if not each.is_good()]:
-                self._lose(lease)
+                self._mark_lost(lease)
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _lose(self, lease: Lease) -> None:
+    def _mark_lost(self, lease: Lease) -> None:
         self._leases.pop(lease.token, None)
         log.warning("a lease of work is lost", kind=lease.kind, item=lease.item_id)
         lease.on_lost()
 
-    async def _ask(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    async def _query(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
         raw = self._raw
         if raw is None:
             raise StorageUnavailable("The database does not answer.", retry_after_s=1)

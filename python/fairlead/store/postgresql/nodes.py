@@ -115,7 +115,7 @@ class Nodes:
         self._seen_ms = 0
         """When that was by the server's clock."""
         self._missed_ms = 0
-        """How long nobody could see this process before its connection was made anew, and when that was."""
+        """How long nobody could see this process before its connection was made again, and when that was."""
         self._returned_s = 0.0
         self._others_applied = asyncio.Event()
         self._noticed = asyncio.Event()
@@ -259,7 +259,7 @@ class Nodes:
                 await self._beat_on(raw)
             finally:
                 self._raw = None
-                await self._leave(raw)
+                await self._deregister(raw)
 
     async def _beat_on(self, raw: AsyncRaw) -> None:
         loop = asyncio.get_running_loop()
@@ -287,7 +287,7 @@ class Nodes:
             self._raw = raw
         self._seen_ms = now_ms
 
-    async def _leave(self, raw: AsyncRaw) -> None:
+    async def _deregister(self, raw: AsyncRaw) -> None:
         """Says that this process ends, so that no write of another waits for it."""
         with contextlib.suppress(psycopg.Error, TimeoutError):
             async with asyncio.timeout(LEAVE_WITHIN_S):

@@ -83,7 +83,7 @@ def migrate(url: str, migrations: Path) -> None:
 
 
 def schema_version(raw: Raw) -> int:
-    """The newest migration that was applied; 0 in a database that is not ours yet."""
+    """The newest applied migration; 0 in a new database."""
     table = raw.execute("SELECT to_regclass($1)", [f"{SCHEMA}.schema_version"]).fetchone()
     if table is None or table[0] is None:
         return 0
@@ -124,7 +124,7 @@ def _migrate(raw: Raw, steps: list[Migration]) -> None:
 
 
 def make_schema(raw: Raw) -> None:
-    """Makes what is there before the first migration."""
+    """Creates the objects that exist before the first migration."""
     if schema_version(raw) == 0:
         raw.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         raw.execute(_TABLES)
@@ -143,7 +143,7 @@ def apply_steps(raw: Raw, steps: Sequence[Migration]) -> None:
 
 
 def _run_file(raw: Raw, name: str) -> None:
-    """Runs one of our files unless it has already run unchanged; each may run any number of times."""
+    """Runs one of fairlead's files unless it has already run unchanged; each can run any number of times."""
     text = (HERE / name).read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode()).hexdigest()
     done = raw.execute("SELECT sha256 FROM schema_files WHERE name = $1", [name]).fetchone()

@@ -169,7 +169,7 @@ class UsageLog:
         return row
 
     async def _make_partition(self, day: str) -> None:
-        """Makes a day's partition unless it is there. The caller holds the row of `usage_log`: nobody else does."""
+        """Creates a day's partition unless it exists. The caller holds the row of `usage_log`: nobody else does."""
         if self._day_made == day:
             return
         name = PARTITION + day.replace("-", "")

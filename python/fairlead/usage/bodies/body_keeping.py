@@ -35,15 +35,15 @@ class BodyKeeper(Protocol):
         """Moves what workers have written to where it is kept."""
 
     async def sweep(self) -> None:
-        """Deletes what is over its bounds now."""
+        """Deletes everything beyond its limits."""
 
     async def delete_before(self, before_ms: int) -> int:
-        """Deletes what was admitted before this moment (UTC milliseconds); returns how many."""
+        """Deletes everything admitted before this time (UTC milliseconds); returns the number."""
 
 
 def body_keeper_of(services: Services) -> BodyKeeper:
     """The process's keeper of bodies, made when it is first needed."""
-    if services.config.files_place is None:
+    if services.config.files_location is None:
         return services.singleton(LocalBodyKeeper, lambda: LocalBodyKeeper(services))
     # A single node does not use it.
     from fairlead.usage.bodies.shared_bodies import SharedBodyKeeper  # noqa: PLC0415

@@ -34,7 +34,7 @@ class SharedBody:
 
 @dataclass(slots=True)
 class HourStock:
-    """Size and keys of the remembered bodies of an hour."""
+    """The size and the keys of the indexed bodies of an hour."""
 
     size: int = 0
     keys: set[str] = field(default_factory=set)
@@ -69,7 +69,7 @@ class BodySweep:
         return sum(stock.size for stock in self._hours.values())
 
     async def run(self, bounds: BodyBounds, at_ms: int) -> int:
-        """Deletes what is over its bounds at this moment (UTC milliseconds); returns how many."""
+        """Deletes everything beyond its limits at this time (UTC milliseconds); returns the number."""
         async with self._busy:
             try:
                 await self._refresh(bounds, at_ms)

@@ -28,7 +28,7 @@ from fairlead.records.kept_bodies import (
     spool_of,
 )
 from fairlead.store.blobs.bounded_calls import BoundedCalls
-from fairlead.store.blobs.place import blobs_of
+from fairlead.store.blobs.location import blobs_of
 from fairlead.store.services import Services
 from fairlead.store.spool_watch import SpoolWatch
 from fairlead.usage.bodies.body_bounds import PAUSE_S, SWEEP_EVERY_S, read_bounds, read_bounds_of

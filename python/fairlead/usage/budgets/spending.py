@@ -9,7 +9,7 @@ from fairlead.records.budgets import Budget
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """A budget, the window that it is in, and what is spent in that."""
+    """A budget, its current window, and the spending in it."""
 
     budget: Budget
     starts_ms: int

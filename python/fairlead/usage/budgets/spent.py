@@ -34,7 +34,7 @@ WAIT_S = 1.5
 LOOK_EVERY_S = 0.05
 
 # The ids of nodes by their prefix.
-Places = dict[str, list[str]]
+NodesByPrefix = dict[str, list[str]]
 
 Unit = Literal["requests", "tokens", "usd_micros", "unpriced_requests"]
 
@@ -133,7 +133,7 @@ class SpentSums:
         return True
 
     def _is_behind(self) -> bool:
-        """Whether a usage database that was made anew has not been filled from the nodes' log yet."""
+        """Whether a usage database that was made again has not been filled from the nodes' log yet."""
         return self._shared is not None and not self._shared.was_current
 
     async def shared_sums(
@@ -144,14 +144,14 @@ class SpentSums:
             return await self.sums(worker, query), []
         if not await self._all_read(worker, query):
             return None, []
-        places = await _places_of(self._state, query.questions)
+        nodes_by_prefix = await _nodes_for(self._state, query.questions)
         # Before the sums: what a worker wrote last is in them then.
         ended = await asyncio.to_thread(_ended, query.nodes, pids, self._spool_dir)
 
         def both(con: Connection) -> tuple[list[int], dict[str, list[int]]]:
             """In one view of the records, so that every one is of a node in both or in none."""
-            by_node = sum_of_nodes(con, query.questions, query.nodes, places)
-            return sum_spent(con, query.questions, places), by_node
+            by_node = sum_of_nodes(con, query.questions, query.nodes, nodes_by_prefix)
+            return sum_spent(con, query.questions, nodes_by_prefix), by_node
 
         sums, by_node = await self._usage.read(both)
         return sums, [NodeSums(node, node in ended, by_node[node]) for node in query.nodes]
@@ -167,24 +167,24 @@ def _ended(nodes: list[str], pids: Mapping[str, int], spool_dir: Path) -> set[st
 
 
 async def spent_of(state: State, usage: Database, questions: list[Question]) -> list[int]:
-    """Sums in the order of the questions."""
-    places = await _places_of(state, questions)
-    return await usage.read(lambda con: sum_spent(con, questions, places))
+    """Returns the sums in the order of the questions."""
+    nodes_by_prefix = await _nodes_for(state, questions)
+    return await usage.read(lambda con: sum_spent(con, questions, nodes_by_prefix))
 
 
-async def _places_of(state: State, questions: list[Question]) -> Places:
-    return await state.read(_places) if any(each.model for each in questions) else {}
+async def _nodes_for(state: State, questions: list[Question]) -> NodesByPrefix:
+    return await state.read(_read_nodes_by_prefix) if any(each.model for each in questions) else {}
 
 
-def _places(con: Connection) -> Places:
-    found: Places = defaultdict(list)
+def _read_nodes_by_prefix(con: Connection) -> NodesByPrefix:
+    found: NodesByPrefix = defaultdict(list)
     for prefix, node_id in con.execute("SELECT prefix, id FROM provider_nodes").fetchall():
         found[prefix].append(node_id)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Statement:
     """The questions that one statement answers: those that share beginning, model, provider and sort of owner."""
 
     from_ms: int
@@ -193,8 +193,8 @@ class _Place:
     is_group: bool
 
 
-def _place_of(question: Question) -> _Place:
-    return _Place(
+def _statement_of(question: Question) -> _Statement:
+    return _Statement(
         question.from_ms, question.model, question.provider, question.group_id is not None
     )
 
@@ -204,54 +204,60 @@ def _owner_of(question: Question) -> str:
 
 
 # The amounts of an owner by their unit.
-_Found = dict[tuple[_Place, str, Unit], int]
+_Found = dict[tuple[_Statement, str, Unit], int]
 
 
-def sum_spent(con: Connection, questions: list[Question], places: Places) -> list[int]:
-    """The sums, in the order of the questions."""
-    owners: dict[_Place, set[str]] = defaultdict(set)
-    wanted = [(_place_of(each), _owner_of(each), each.unit) for each in questions]
-    for place, owner_id, _ in wanted:
-        owners[place].add(owner_id)
+def sum_spent(
+    con: Connection, questions: list[Question], nodes_by_prefix: NodesByPrefix
+) -> list[int]:
+    """Returns the sums in the order of the questions."""
+    owners: dict[_Statement, set[str]] = defaultdict(set)
+    wanted = [(_statement_of(each), _owner_of(each), each.unit) for each in questions]
+    for statement, owner_id, _ in wanted:
+        owners[statement].add(owner_id)
     found: _Found = defaultdict(int)
-    for place, owner_ids in owners.items():
-        _add_place(con, place, owner_ids, places, found)
+    for statement, owner_ids in owners.items():
+        _add_place(con, statement, owner_ids, nodes_by_prefix, found)
     return [found.get(one, 0) for one in wanted]
 
 
 def _add_place(
-    con: Connection, place: _Place, owner_ids: set[str], places: Places, found: _Found
+    con: Connection,
+    statement: _Statement,
+    owner_ids: set[str],
+    nodes_by_prefix: NodesByPrefix,
+    found: _Found,
 ) -> None:
-    column = "group_path" if place.is_group else "key_id"
-    filters = _filters(place, owner_ids, places)
+    column = "group_path" if statement.is_group else "key_id"
+    filters = _filters(statement, owner_ids, nodes_by_prefix)
 
     def add(owner: str, unit: Unit, amount: int) -> None:
         # A path names a group and every group above it.
-        for owner_id in owner.split("/") if place.is_group else (owner,):
+        for owner_id in owner.split("/") if statement.is_group else (owner,):
             if owner_id in owner_ids:
-                found[place, owner_id, unit] += amount
+                found[statement, owner_id, unit] += amount
 
     selection = Selection({"owner_id": column}, filters)
-    rows = sums_of(con, Span(place.from_ms, _EVER_MS), selection)
+    rows = sums_of(con, Span(statement.from_ms, _EVER_MS), selection)
     for row in rows.iter_rows(named=True):
         for unit, columns in _SUMS.items():
             add(row["owner_id"], unit, sum(row[name] for name in columns))
-    for owner, amounts in _over_the_edge(con, column, place.from_ms, filters):
+    for owner, amounts in _over_the_edge(con, column, statement.from_ms, filters):
         for unit, amount in amounts.items():
             add(owner, unit, amount)
 
 
-def _filters(place: _Place, owner_ids: set[str], places: Places) -> Filters:
+def _filters(statement: _Statement, owner_ids: set[str], nodes_by_prefix: NodesByPrefix) -> Filters:
     conditions = [
         "list_has_any(string_split(group_path, '/'), $owner_ids)"
-        if place.is_group
+        if statement.is_group
         else "key_id IN (SELECT unnest($owner_ids))"
     ]
     bound: dict[str, Any] = {"owner_ids": sorted(owner_ids)}
-    if place.provider is not None:
+    if statement.provider is not None:
         conditions.append("provider = $provider")
-        bound["provider"] = place.provider
-    if (model := place.model) is not None:
+        bound["provider"] = statement.provider
+    if (model := statement.model) is not None:
         # Records have one name for each model; a provider may add a folder to it.
         prefix, _, name = model.partition("/")
         name = _core.model_without_folder(name)
@@ -266,20 +272,20 @@ def _filters(place: _Place, owner_ids: set[str], places: Places) -> Filters:
             "model": model.lower(),
             "own": own.lower(),
             "name": name.lower(),
-            "providers": [prefix, *places.get(prefix, ())],
+            "providers": [prefix, *nodes_by_prefix.get(prefix, ())],
         }
     return Filters(conditions, bound)
 
 
 def sum_of_nodes(
-    con: Connection, questions: list[Question], nodes: list[str], places: Places
+    con: Connection, questions: list[Question], nodes: list[str], nodes_by_prefix: NodesByPrefix
 ) -> dict[str, list[int]]:
     """The sums of each worker, from single records: rollups do not know who wrote them. Records that are deleted
     by then count among those of unknown workers, so nothing is lost.
     """
     found = {node: [0] * len(questions) for node in nodes}
     for at, question in enumerate(questions):
-        filters = _filters(_place_of(question), {_owner_of(question)}, places)
+        filters = _filters(_statement_of(question), {_owner_of(question)}, nodes_by_prefix)
         where = " AND ".join(filters.conditions)
         rows = con.execute(
             "SELECT worker_id, "

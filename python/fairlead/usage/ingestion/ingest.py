@@ -34,14 +34,14 @@ log = structlog.get_logger("fairlead.usage")
 Announce = Callable[[Sequence[pl.DataFrame]], Awaitable[None]]
 
 
-class Log(Protocol):
-    """The target of segments that are stored here, for the other nodes."""
+class SegmentSink(Protocol):
+    """Receives the segments that are stored here, for the other nodes."""
 
-    async def hand_over(self, segments: Sequence[Segment]) -> None:
-        """Takes the files over."""
+    async def accept(self, segments: Sequence[Segment]) -> None:
+        """Accepts the files."""
 
-    def is_even(self) -> bool:
-        """Whether all that was handed over has come back, so that its names are needed no more."""
+    def is_caught_up(self) -> bool:
+        """Whether everything accepted has come back from the log, so its names can be forgotten."""
 
 
 class Ingest:
@@ -52,7 +52,7 @@ class Ingest:
         store: SegmentStore,
         spool_dir: Path,
         announce: Announce | None = None,
-        shared: Log | None = None,
+        shared: SegmentSink | None = None,
     ) -> None:
         self._store = store
         self._spool_dir = spool_dir
@@ -124,7 +124,7 @@ class Ingest:
     async def _dispose(self, segments: list[Segment], stored: set[str]) -> None:
         """Hands over what is stored, if there is somebody, and deletes the other files."""
         if self._shared is not None:
-            await self._shared.hand_over([each for each in segments if each.name in stored])
+            await self._shared.accept([each for each in segments if each.name in stored])
         await asyncio.to_thread(_delete, segments)
 
     async def _forget_names(self) -> None:
@@ -132,7 +132,7 @@ class Ingest:
             return
         self._forgot_at = time.monotonic()
         # Called when the spool is empty, so none of the names has a file.
-        if self._shared is None or self._shared.is_even():
+        if self._shared is None or self._shared.is_caught_up():
             await self._store.forget_names()
 
 

@@ -1,4 +1,4 @@
-"""A usage database made anew from the log that nodes share, or brought to its end, while the node is stopped.
+"""A usage database made again from the log that nodes share, or brought to its end, while the node is stopped.
 
 A rebuilt database grows beside the existing one, which is moved away when the new one has reached the end of
 the log. After an interruption either resumes.
@@ -18,7 +18,7 @@ from fairlead.store.postgresql.channels import connect_async
 from fairlead.store.postgresql.usage_log import UsageLog
 from fairlead.store.prepare import MIGRATIONS, usage_path
 from fairlead.store.table import read_number
-from fairlead.usage.ingestion.log_place import read_place
+from fairlead.usage.ingestion.log_position import read_position
 from fairlead.usage.ingestion.retention import delete_before
 from fairlead.usage.ingestion.segment_store import SegmentStore
 from fairlead.usage.ingestion.shared_log import batches_of
@@ -71,7 +71,7 @@ async def _fill(database: Database, spool_dir: Path, url: str, report: Progress)
         shared = UsageLog(raw)
         await shared.begin()
         head = await shared.head()
-        known = await database.read(read_place)
+        known = await database.read(read_position)
         position = known.position if known is not None and known.log_id == head.log_id else 0
         while True:
             async with asyncio.timeout(ROUND_WITHIN_S):

@@ -49,7 +49,7 @@ class Rejected:
             _write(folder / f"{name}{SEALED}", data)
 
     def _folder(self) -> tuple[Path, bool]:
-        """The folder, and whether there is room in it."""
+        """The folder, and whether it has capacity."""
         folder = self._spool_dir / "rejected"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         used_bytes = sum(entry.stat().st_size for entry in os.scandir(folder))

@@ -22,7 +22,7 @@ from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.usage.ingestion.intake import Intake
-from fairlead.usage.ingestion.log_place import LogPlace, write_place
+from fairlead.usage.ingestion.log_position import LogPosition, write_position
 from fairlead.usage.ingestion.rejected import Rejected
 from fairlead.usage.sums.closed_bins import ClosedBins
 
@@ -40,7 +40,7 @@ class Batch:
     name: str
     data: bytes
     rows: pl.DataFrame
-    place: LogPlace | None = None
+    position: LogPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ class SegmentStore:
 
     async def _set_aside(self, batch: Batch, error: duckdb.Error) -> None:
         await asyncio.to_thread(self.rejected.keep_segment, batch.name, batch.data, error)
-        if (place := batch.place) is not None:
-            await self.usage.write(lambda con: write_place(con, place))
+        if (position := batch.position) is not None:
+            await self.usage.write(lambda con: write_position(con, position))
 
     def _insert(self, batches: list[Batch], con: Connection) -> None:
         names = [batch.name for batch in batches]
@@ -155,5 +155,5 @@ class SegmentStore:
             # One table costs less in every statement than many small ones.
             self._intake.add(con, pl.concat(fresh.values(), rechunk=True))
             con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms()])
-        if (place := batches[-1].place) is not None:
-            write_place(con, place)
+        if (position := batches[-1].position) is not None:
+            write_position(con, position)

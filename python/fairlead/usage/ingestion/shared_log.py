@@ -28,7 +28,7 @@ from fairlead.store.log_lag import LogLag
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.segment import SEALED, Segment, is_full_round, read_segments
 from fairlead.store.services import Services
-from fairlead.usage.ingestion.log_place import LogPlace, read_place
+from fairlead.usage.ingestion.log_position import LogPosition, read_position
 from fairlead.usage.ingestion.retention import delete_before
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ TAKE_EVERY_S: Final = 3.0
 OWN_NAMES_MAX: Final = 1000
 ROUND_WITHIN_S: Final = 90.0
 DROP_EVERY_S: Final = 3600.0
-# Budgets of a month are summed up from a usage database, also from one that was made anew.
+# Budgets of a month are summed up from a usage database, also from one that was made again.
 KEPT_DAYS_MIN: Final = 35
 # How far back the last segment is looked for that this node and a log which lost its end have in common.
 COMMON_WITHIN: Final = 20_000
@@ -69,13 +69,13 @@ class SharedLog:
         self._outgoing = services.data_dir / "spool" / "outgoing"
         self._wanted = asyncio.Event()
         self._arrivals = services.singleton(Arrivals, Arrivals)
-        self._place: LogPlace | None = None
+        self._position: LogPosition | None = None
         self._own: set[str] = set()
         self._look_at_s = 0.0
         self._purged_before_ms = 0
         self._drop_at_s = 0.0
         self._reported_s = 0.0
-        self._is_even = False
+        self._is_caught_up = False
         self.was_current = False
         """Whether this process has once followed the log to its end."""
         self.lag: LogLag = services.singleton(LogLag, LogLag)
@@ -89,18 +89,18 @@ class SharedLog:
 
     # --- for ingestion
 
-    async def hand_over(self, segments: Sequence[Segment]) -> None:
+    async def accept(self, segments: Sequence[Segment]) -> None:
         """Moves the files of segments to the outgoing ones."""
-        self._is_even = False
+        self._is_caught_up = False
         await asyncio.to_thread(self._move, segments)
         # Segments from before this process may not be in this usage database, so their content comes back.
         if len(self._own) < OWN_NAMES_MAX:
             self._own.update(segment.name for segment in segments)
         self._wanted.set()
 
-    def is_even(self) -> bool:
+    def is_caught_up(self) -> bool:
         """Whether all that was handed over has been read from the log again."""
-        return self._is_even
+        return self._is_caught_up
 
     # --- the task
 
@@ -116,7 +116,7 @@ class SharedLog:
             shared = UsageLog(raw)
             await shared.begin()
             head = await shared.head()
-            self._place = await self._find_place(shared, head)
+            self._position = await self._find_place(shared, head)
             self._look_at_s = 0.0
             self._wanted.set()
             while True:
@@ -145,7 +145,7 @@ class SharedLog:
         segments = await asyncio.to_thread(read_segments, self._outgoing)
         if not segments:
             return
-        self._is_even = False
+        self._is_caught_up = False
         await shared.append(await asyncio.to_thread(_outgoing_of, segments))
         await asyncio.to_thread(_delete, segments)
         if is_full_round(segments):
@@ -160,21 +160,21 @@ class SharedLog:
 
     # --- from the log
 
-    async def _find_place(self, shared: UsageLog, head: LogHead) -> LogPlace:
+    async def _find_place(self, shared: UsageLog, head: LogHead) -> LogPosition:
         """The next position. A server that took over from another may have lost the end of the log; then it is the
         last segment that both sides have.
         """
-        place = await self._services.usage.read(read_place)
-        if place is None or place.log_id != head.log_id:
-            if place is not None:
+        position = await self._services.usage.read(read_position)
+        if position is None or position.log_id != head.log_id:
+            if position is not None:
                 log.warning("this is another log of usage, it is followed from its beginning")
-            return LogPlace(head.log_id, 0, "")
-        named = await shared.names(max(1, place.position - COMMON_WITHIN), place.position)
-        if named.get(place.position) == place.segment:
-            return place
-        if place.position <= head.position and not named:
+            return LogPosition(head.log_id, 0, "")
+        named = await shared.names(max(1, position.position - COMMON_WITHIN), position.position)
+        if named.get(position.position) == position.segment:
+            return position
+        if position.position <= head.position and not named:
             # The days up to here were dropped, and perhaps days after it: `_follow` finds out.
-            return place
+            return position
         known = await self._services.usage.read(partial(_known_names, names=list(named.values())))
         common = max((at for at, name in named.items() if name in known), default=None)
         if common is None:
@@ -183,27 +183,27 @@ class SharedLog:
                 advice="stop this node, move its usage.duckdb away and start it: it is made again from the log",
             )
             raise LogDiverged
-        log.warning("the log of usage has lost its end", from_=common, until=place.position)
-        return LogPlace(head.log_id, common, named[common])
+        log.warning("the log of usage has lost its end", from_=common, until=position.position)
+        return LogPosition(head.log_id, common, named[common])
 
     async def _follow(self, shared: UsageLog) -> None:
         """Takes in one round of the log, and says when to look for the next."""
-        place = self._place
-        if place is None:
+        position = self._position
+        if position is None:
             raise LookupError("the log is followed before its place is known")
         head = await shared.head()
         await self._purge(head.purged_before_ms)
-        waiting = max(0, head.position - place.position)
-        segments = await shared.after(place.position, self._own) if waiting else []
+        waiting = max(0, head.position - position.position)
+        segments = await shared.after(position.position, self._own) if waiting else []
         self.lag.segments = max(0, waiting - len(segments))
         if not segments:
             self._note_even()
             self._look_at_s = time.monotonic() + LOOK_EVERY_S
             return
-        if segments[0].position > place.position + 1:
+        if segments[0].position > position.position + 1:
             log.error(
                 "days of usage were dropped from the log before this node read them",
-                segments=segments[0].position - place.position - 1,
+                segments=segments[0].position - position.position - 1,
             )
         store = await asyncio.to_thread(store_of, self._services)
         batches = await asyncio.to_thread(batches_of, segments, head.log_id, store)
@@ -213,7 +213,7 @@ class SharedLog:
             await store.take_in(batches)
         self._own.difference_update(segment.name for segment in segments)
         last = segments[-1]
-        self._place = LogPlace(head.log_id, last.position, last.name)
+        self._position = LogPosition(head.log_id, last.position, last.name)
         self._arrivals.announce()
         self._log_progress(last.position, head.position)
         if not self.lag.segments:
@@ -224,7 +224,7 @@ class SharedLog:
         if not self.was_current:
             self.was_current = True
             log.info("the log of usage is followed to its end")
-        self._is_even = not _has_files(self._outgoing)
+        self._is_caught_up = not _has_files(self._outgoing)
 
     def _log_progress(self, position: int, end: int) -> None:
         """Says how far a long way to the end of the log has come."""
@@ -306,8 +306,8 @@ def batches_of(segments: list[LoggedSegment], log_id: str, store: SegmentStore) 
         parsed = parse_lines(data)
         if parsed.rejected:
             store.rejected.keep_lines(segment.name, parsed.rejected)
-        place = LogPlace(log_id, segment.position, segment.name)
-        batches.append(Batch(segment.name, data, parsed.rows, place))
+        position = LogPosition(log_id, segment.position, segment.name)
+        batches.append(Batch(segment.name, data, parsed.rows, position))
     return batches
 
 

@@ -83,7 +83,7 @@ async def om_usage(
         body: dict[str, Any] = {"allowed": True}
         if personal is not None:
             body["personal"] = personal
-        # Connections of which something is known come first.
+        # Connections with known quotas come first.
         known = [one for one in providers if one["quotas"] or one["providerUsage"]]
         body["provider"] = known[0] if known else None
         body["providers"] = providers

@@ -16,7 +16,7 @@ from fairlead.records.kept_bodies import BodyName
 from fairlead.store.services import ServicesDep
 from fairlead.usage.bodies.body_keeping import body_keeper_of
 from fairlead.usage.figures.provider_filter import wanted_provider
-from fairlead.usage.log import LogFilter, Page, Place, read_log
+from fairlead.usage.log import LogFilter, Page, PageCursor, read_log
 from fairlead.usage.routes.views import (
     History,
     Logs,
@@ -296,7 +296,7 @@ FilterDep = Annotated[LogFilter, Depends(_log_filter)]
 
 
 async def _page(limit: Limit = 50, offset: Offset = 0, after: After = None) -> Page:
-    return Page(limit, offset, _place(after) if after else None)
+    return Page(limit, offset, _parse_cursor(after) if after else None)
 
 
 PageDep = Annotated[Page, Depends(_page)]
@@ -341,11 +341,11 @@ def _next(rows: list[dict[str, Any]], page: Page) -> str | None:
     return f"{rows[-1]['ts_ms']}-{rows[-1]['request_id']}"
 
 
-def _place(cursor: str) -> Place:
+def _parse_cursor(cursor: str) -> PageCursor:
     ts_ms, dash, request_id = cursor.partition("-")
     if not (dash and request_id and ts_ms.isdecimal() and ts_ms.isascii() and len(ts_ms) < 17):
         raise InvalidRequest("after must be the `next` of a page.", param="after")
-    return Place(int(ts_ms), request_id)
+    return PageCursor(int(ts_ms), request_id)
 
 
 def _dimensions(text: str) -> list[Dimension]:

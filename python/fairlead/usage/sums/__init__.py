@@ -1,1 +1,1 @@
-"""Sums of requests over time, and by what they have in common."""
+"""Sums of requests over time, and by dimension."""

@@ -61,7 +61,7 @@ class Breakdown:
         return _sorted(joined, keys).to_dicts()
 
     def sums_by(self, keys: Sequence[str]) -> list[dict[str, Any]]:
-        """As `by`, without percentiles."""
+        """Like `by`, without percentiles."""
         if self.sums.is_empty():
             return []
         return _sorted(add_up(self.sums, keys), keys).to_dicts()

@@ -77,7 +77,7 @@ class ClosedBins:
                 self._rows -= self._entries.pop(key).rows
 
     def find(self, key: _Key) -> Any | None:
-        """The kept rows of a part, or an answer; None where there is none."""
+        """The kept rows of a part, or an answer, or None."""
         with self._lock:
             if key not in self._entries:
                 return None
@@ -147,7 +147,7 @@ class BinsReader:
         rows_of: Callable[[T], int],
     ) -> T:
         """The answer that `make` reads of these parts alone, or the one that was read before if no record has arrived
-        in them since. `query_key` names the answer. Single records are read anew: they may be deleted by themselves.
+        in them since. `query_key` names the answer. Single records are read again: they may be deleted by themselves.
         """
         if any(part.level == "requests" for part in parts):
             return make()
@@ -213,7 +213,7 @@ def _key_of(selection: Selection) -> _Key:
 
 
 def _split(parts: list[Part], at_ms: int) -> tuple[list[Part], list[Part]]:
-    """The buckets that are over, and those that are not. Single records are read as they are."""
+    """The closed buckets, and the open ones. Single records are read directly."""
     closed, open_ = [], []
     for part in parts:
         over_ms = at_ms - at_ms % BUCKET_MS[part.level]

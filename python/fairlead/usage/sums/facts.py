@@ -84,7 +84,7 @@ class Selection:
 
     @property
     def names(self) -> list[str]:
-        """The groups' columns of dimensions."""
+        """The dimension columns of the groups."""
         return [column for column in self.groups if column != "bucket_ms"]
 
 
@@ -109,7 +109,7 @@ def sums_of_parts(
     wanted: Sequence[str] = EVERY_MEASURE,
     most: int | None = None,
 ) -> pl.DataFrame:
-    """As `sums_of`, of parts of a span. `TooManyGroups` where there are more than `most`."""
+    """Like `sums_of`, for parts of a span. `TooManyGroups` where there are more than `most`."""
     source, bound = source_of_parts(parts, selection, wanted)
     # Without groups, an aggregate over nothing would have one row of nulls.
     having = "" if selection.groups else "HAVING count(*) > 0"
@@ -173,7 +173,7 @@ def bins_of(
 def bins_of_parts(
     con: Connection, parts: Sequence[Part], selection: Selection, wanted: Sequence[Measure]
 ) -> pl.DataFrame:
-    """As `bins_of`, of parts of a span."""
+    """Like `bins_of`, for parts of a span."""
     where = selection.where
     chosen = f" AND {_is_one_of(wanted)}"
     has_names = bool(where or selection.names)

@@ -29,7 +29,7 @@ def merge_bins(bins: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 def percentiles_of_merged(
     bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]
 ) -> pl.DataFrame:
-    """As `percentiles`, of bins that are merged."""
+    """Like `percentiles`, for merged bins."""
     columns = [_percentile(share).alias(f"p{share}") for share in shares]
     in_order = bins.lazy().with_columns(mean=pl.col("total") / pl.col("requests"))
     if groups:

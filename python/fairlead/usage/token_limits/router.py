@@ -35,7 +35,7 @@ ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 
 
 class NewTokenLimit(Wire):
-    """A limit to set. With the id of one that is there it takes that one's place."""
+    """A limit to set. With the id of an existing limit it replaces that limit."""
 
     id: Id | None = None
     api_key_id: Id

@@ -78,8 +78,8 @@ impl Vectors {
         let mut sum = [0.0_f32; DIMENSIONS];
         for token in self.vocabulary.tokens(text).into_iter().take(MAX_TOKENS) {
             let row = self.start + token as usize * DIMENSIONS * 2;
-            for (place, number) in sum.iter_mut().zip(self.table[row..row + DIMENSIONS * 2].chunks_exact(2)) {
-                *place += half::to_f32(u16::from_le_bytes([number[0], number[1]]));
+            for (slot, number) in sum.iter_mut().zip(self.table[row..row + DIMENSIONS * 2].chunks_exact(2)) {
+                *slot += half::to_f32(u16::from_le_bytes([number[0], number[1]]));
             }
         }
         let length = sum.iter().map(|number| number * number).sum::<f32>().sqrt();

@@ -14,11 +14,11 @@ const WINDOW: usize = 6;
 const RUN_MIN_BYTES: usize = 240;
 
 /// The first occurrence of lines: the index of the piece, and of the line in it.
-type Place = (usize, usize);
+type WindowPosition = (usize, usize);
 
 pub(super) fn propose(pieces: &[Piece<'_>], _: &Context<'_>) -> Vec<Proposal> {
     let lines: Vec<Vec<&str>> = pieces.iter().map(|piece| lines_of(piece)).collect();
-    let mut windows: HashMap<u64, Place> = HashMap::new();
+    let mut windows: HashMap<u64, WindowPosition> = HashMap::new();
     let mut proposals = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let hashes: Vec<u64> = lines[index].windows(WINDOW).map(hash_of).collect();
@@ -53,14 +53,19 @@ fn hash_of(window: &[&str]) -> u64 {
     hasher.finish()
 }
 
-fn without_repeats(index: usize, lines: &[Vec<&str>], hashes: &[u64], windows: &HashMap<u64, Place>) -> Option<String> {
+fn without_repeats(
+    index: usize,
+    lines: &[Vec<&str>],
+    hashes: &[u64],
+    windows: &HashMap<u64, WindowPosition>,
+) -> Option<String> {
     let own = &lines[index];
     let mut out = String::new();
     let mut is_shorter = false;
     let mut at = 0;
     while at < own.len() {
-        let place = hashes.get(at).and_then(|hash| windows.get(hash));
-        let run = place.map_or(0, |&(piece, line)| {
+        let position = hashes.get(at).and_then(|hash| windows.get(hash));
+        let run = position.map_or(0, |&(piece, line)| {
             own[at..].iter().zip(&lines[piece][line..]).take_while(|(own, earlier)| own == earlier).count()
         });
         let bytes: usize = own[at..at + run].iter().map(|line| line.len() + 1).sum();

@@ -62,7 +62,7 @@ impl Context<'_> {
 }
 
 /// One engine. It is stable if the new text of a piece depends only on that piece and earlier ones, so that the
-/// beginning of a conversation is written identically in each turn. An engine must find nothing more in its own output.
+/// beginning of a conversation is written identically in each turn. An engine must not change its own output again.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) id: &'static str,

@@ -38,7 +38,7 @@ pub(super) fn propose(pieces: &[Piece<'_>], context: &Context<'_>) -> Vec<Propos
         let raw_id = context.keeps_raw.then(|| raw::id_of(&piece.text));
         if let Some(id) = &raw_id {
             text.push('\n');
-            text.push_str(&marker::whole_output_note(id));
+            text.push_str(&marker::full_output_note(id));
         }
         proposals.push(Proposal { piece: index, text, raw_id });
     }

@@ -54,8 +54,8 @@ fn weighed(text: &str, pack: &Pack, threshold: f32) -> String {
     let end = text.len();
     for span in protect::spans(text).into_iter().chain(std::iter::once(end..end)) {
         for word in text[start..span.start].split_inclusive(char::is_whitespace) {
-            let is_whole = word.ends_with(' ');
-            if !is_whole || weight(word.trim_end(), pack) >= threshold {
+            let is_complete = word.ends_with(' ');
+            if !is_complete || weight(word.trim_end(), pack) >= threshold {
                 out.push_str(word);
             }
         }

@@ -39,14 +39,14 @@ impl Focus {
                 lower.push_str(word);
                 lower.make_ascii_lowercase();
                 if let Some(word) = self.words.get(lower.as_str()) {
-                    let places = found.entry(word).or_default();
-                    if places.last() != Some(&at) && places.len() <= LINES_MAX {
-                        places.push(at);
+                    let positions = found.entry(word).or_default();
+                    if positions.last() != Some(&at) && positions.len() <= LINES_MAX {
+                        positions.push(at);
                     }
                 }
             }
         }
-        for at in found.into_values().filter(|places| places.len() <= LINES_MAX).flatten() {
+        for at in found.into_values().filter(|positions| positions.len() <= LINES_MAX).flatten() {
             keep[at] = true;
         }
     }

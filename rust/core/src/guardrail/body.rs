@@ -39,7 +39,7 @@ pub(super) fn cuts(body: &[u8], actions: Actions, findings: &mut Findings) -> Ve
 /// The replacement of a text, or `None` if it is unchanged.
 pub(super) fn judged(text: &str, is_json: bool, actions: Actions, findings: &mut Findings) -> Option<String> {
     if is_json {
-        let out = StreamedText::new(true).say(text, actions, findings, true);
+        let out = StreamedText::new(true).push(text, actions, findings, true);
         return (out != text).then_some(out);
     }
     let one = judge_text(text, actions);
@@ -55,13 +55,13 @@ struct Judge<'b> {
 }
 
 impl Visitor for Judge<'_> {
-    fn text(&mut self, place: Range<usize>, _: Range<usize>, kind: TextKind) {
-        if place.len() < MIN_FINDING_BYTES + QUOTES {
+    fn text(&mut self, span: Range<usize>, _: Range<usize>, kind: TextKind) {
+        if span.len() < MIN_FINDING_BYTES + QUOTES {
             return;
         }
-        let Some(text) = read(&self.body[place.clone()]) else { return };
+        let Some(text) = read(&self.body[span.clone()]) else { return };
         if let Some(redacted) = judged(&text, kind == TextKind::Json, self.actions, self.findings) {
-            self.cuts.push((place, write(redacted)));
+            self.cuts.push((span, write(redacted)));
         }
     }
 }
@@ -70,10 +70,10 @@ impl Visitor for Judge<'_> {
 pub(super) fn splice(body: &[u8], cuts: &[(Range<usize>, String)]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
     let mut at = 0;
-    for (place, text) in cuts {
-        out.extend_from_slice(&body[at..place.start]);
+    for (span, text) in cuts {
+        out.extend_from_slice(&body[at..span.start]);
         out.extend_from_slice(text.as_bytes());
-        at = place.end;
+        at = span.end;
     }
     out.extend_from_slice(&body[at..]);
     out

@@ -87,13 +87,13 @@ impl Escapes {
 
     /// Whether a finding is a whole value or lies in a string. Removing digits from a longer number would make the JSON
     /// invalid. Any other text outside strings is not JSON, so replacing it cannot break anything.
-    pub(super) fn is_value(&self, text: &str, place: &Range<usize>) -> bool {
-        let edges = self.written.iter().take_while(|(at, _)| *at < place.start);
+    pub(super) fn is_value(&self, text: &str, span: &Range<usize>) -> bool {
+        let edges = self.written.iter().take_while(|(at, _)| *at < span.start);
         let is_in_string = self.writes_string ^ (edges.filter(|(_, raw)| &**raw == "\"").count() % 2 == 1);
         let bytes = text.as_bytes();
-        let is_part = bytes[place.clone()].iter().all(u8::is_ascii_digit)
-            && (place.start.checked_sub(1).is_some_and(|at| b"-+.eE".contains(&bytes[at]))
-                || bytes.get(place.end).is_some_and(|next| b".eE".contains(next)));
+        let is_part = bytes[span.clone()].iter().all(u8::is_ascii_digit)
+            && (span.start.checked_sub(1).is_some_and(|at| b"-+.eE".contains(&bytes[at]))
+                || bytes.get(span.end).is_some_and(|next| b".eE".contains(next)));
         is_in_string || !is_part
     }
 

@@ -48,7 +48,7 @@ struct Node {
     /// The member name; empty for an element of a list.
     name: Range<usize>,
     /// The index of the element in its list.
-    place: u32,
+    span: u32,
     elements: u32,
     /// The number of the choice, tool call or block.
     index: Option<Range<usize>>,
@@ -61,7 +61,7 @@ struct Node {
 #[derive(Debug)]
 pub(super) struct Text {
     /// Includes the quotes.
-    pub(super) place: Range<usize>,
+    pub(super) span: Range<usize>,
     name: Range<usize>,
     node: usize,
     kind: TextKind,
@@ -80,7 +80,7 @@ impl Visitor for Event<'_> {
             }
             None => {
                 if let Some(above) = self.nodes.get_mut(above) {
-                    node.place = above.elements;
+                    node.span = above.elements;
                     above.elements += 1;
                 }
             }
@@ -93,30 +93,30 @@ impl Visitor for Event<'_> {
         self.here = self.nodes.get(self.here).map_or(0, |node| node.above);
     }
 
-    fn text(&mut self, place: Range<usize>, name: Range<usize>, kind: TextKind) {
-        self.texts.push(Text { place, name, node: self.here, kind });
+    fn text(&mut self, span: Range<usize>, name: Range<usize>, kind: TextKind) {
+        self.texts.push(Text { span, name, node: self.here, kind });
     }
 
-    fn value(&mut self, name: Range<usize>, place: Range<usize>) {
+    fn value(&mut self, name: Range<usize>, span: Range<usize>) {
         let is_top = self.here == 0;
         let Some(node) = self.nodes.get_mut(self.here) else { return };
         match name_at(self.data, &name).as_bytes() {
             b"index" => {
                 if is_top {
-                    self.ids[3] = Some(place.clone());
+                    self.ids[3] = Some(span.clone());
                 }
-                node.index = Some(place);
+                node.index = Some(span);
             }
-            b"jsonPath" | b"json_path" => node.index = Some(place),
-            b"willContinue" | b"will_continue" => node.continues = &self.data[place] == b"true",
-            b"thought" => node.is_thought = &self.data[place] == b"true",
-            b"finish_reason" | b"finishReason" => node.is_finished = self.data[place.start] == b'"',
-            b"type" if is_top && place.len() > 2 => self.kind = Some(place.start + 1..place.end - 1),
-            b"output_index" if is_top => self.ids[0] = Some(place),
-            b"item_id" if is_top && self.ids[0].is_none() => self.ids[0] = Some(place),
-            b"content_index" if is_top => self.ids[1] = Some(place),
-            b"summary_index" if is_top => self.ids[2] = Some(place),
-            b"sequence_number" if is_top => self.sequence = Some(place),
+            b"jsonPath" | b"json_path" => node.index = Some(span),
+            b"willContinue" | b"will_continue" => node.continues = &self.data[span] == b"true",
+            b"thought" => node.is_thought = &self.data[span] == b"true",
+            b"finish_reason" | b"finishReason" => node.is_finished = self.data[span.start] == b'"',
+            b"type" if is_top && span.len() > 2 => self.kind = Some(span.start + 1..span.end - 1),
+            b"output_index" if is_top => self.ids[0] = Some(span),
+            b"item_id" if is_top && self.ids[0].is_none() => self.ids[0] = Some(span),
+            b"content_index" if is_top => self.ids[1] = Some(span),
+            b"summary_index" if is_top => self.ids[2] = Some(span),
+            b"sequence_number" if is_top => self.sequence = Some(span),
             _ => {}
         }
     }
@@ -160,12 +160,12 @@ impl<'d> Event<'d> {
     }
 
     pub(super) fn ids(&self) -> Ids {
-        self.ids.clone().map(|place| place.map_or_else(SmallVec::new, |place| self.data[place].into()))
+        self.ids.clone().map(|span| span.map_or_else(SmallVec::new, |span| self.data[span].into()))
     }
 
     /// Whether the text continues the text of an earlier event with the same key. Otherwise it is complete.
     pub(super) fn is_delta(&self, text: &Text) -> bool {
-        if text.kind == TextKind::Alone || self.nodes.is_empty() || self.is_in_whole(text) {
+        if text.kind == TextKind::Alone || self.nodes.is_empty() || self.is_in_complete(text) {
             return false;
         }
         if self.kind.is_some() {
@@ -192,7 +192,7 @@ impl<'d> Event<'d> {
     }
 
     /// Whether the text is inside an object or list that one event holds completely.
-    fn is_in_whole(&self, text: &Text) -> bool {
+    fn is_in_complete(&self, text: &Text) -> bool {
         let mut at = text.node;
         while at != 0 {
             let node = &self.nodes[at];
@@ -243,7 +243,7 @@ impl<'d> Event<'d> {
             } else if &self.data[self.nodes[node.above].name.clone()] != b"parts" {
                 // Gemini's `parts` are pieces of one text, so their index is not part of the key.
                 key.push(b'@');
-                key.extend_from_slice(&node.place.to_le_bytes());
+                key.extend_from_slice(&node.span.to_le_bytes());
             }
             at = node.above;
         }
@@ -273,7 +273,7 @@ impl<'d> Event<'d> {
 
     fn number(&self, choice: usize) -> SmallVec<[u8; 16]> {
         let node = &self.nodes[choice];
-        node.index.clone().map_or_else(|| node.place.to_string().into_bytes().into(), |index| self.data[index].into())
+        node.index.clone().map_or_else(|| node.span.to_string().into_bytes().into(), |index| self.data[index].into())
     }
 
     /// The number of the text's choice, and whether the choice ends in this event.
@@ -290,8 +290,8 @@ impl<'d> Event<'d> {
     }
 
     /// Builds an event that holds only this text and the members that identify it.
-    pub(super) fn alone(&self, place: usize, words: &str, sequence: Option<u64>) -> Vec<u8> {
-        let text = self.texts.iter().find(|text| text.place.start == place);
+    pub(super) fn alone(&self, span: usize, words: &str, sequence: Option<u64>) -> Vec<u8> {
+        let text = self.texts.iter().find(|text| text.span.start == span);
         let Some((text, mut whole)) = text.zip(serde_json::from_slice::<Value>(self.data).ok()) else {
             return Vec::new();
         };
@@ -299,7 +299,7 @@ impl<'d> Event<'d> {
         let mut at = text.node;
         while at != 0 {
             let node = &self.nodes[at];
-            path.push((node.name.clone(), node.place as usize));
+            path.push((node.name.clone(), node.span as usize));
             at = node.above;
         }
         if let (Some(sequence), Value::Object(members)) = (sequence, &mut whole) {

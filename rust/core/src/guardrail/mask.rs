@@ -28,7 +28,7 @@ const MAX_NESTED: usize = 8;
 /// Masks the findings in a text. `is_cut` means that the text was cut off here.
 pub fn mask_text(text: &str, is_cut: bool) -> String {
     if is_cut {
-        return StreamedText::new(false).say(text, MASKING, &mut Findings::new(), false);
+        return StreamedText::new(false).push(text, MASKING, &mut Findings::new(), false);
     }
     judge_text(text, MASKING).redacted.unwrap_or_else(|| text.to_owned())
 }

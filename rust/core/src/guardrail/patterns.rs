@@ -43,7 +43,7 @@ impl Characters {
 /// A match of a pattern.
 #[derive(Debug)]
 pub(super) struct PatternMatch {
-    pub(super) place: Range<usize>,
+    pub(super) span: Range<usize>,
     /// The check confirmed the match.
     pub(super) is_finding: bool,
     /// The offset where the search continues.
@@ -126,12 +126,12 @@ impl Pattern {
     /// The first match at or after this offset.
     pub(super) fn meet(&self, text: &str, from: usize) -> Option<PatternMatch> {
         let found = self.regex.find_at(text, from)?;
-        let place = found.range();
-        if self.is_inside_word(text, found.as_str(), &place) {
+        let span = found.range();
+        if self.is_inside_word(text, found.as_str(), &span) {
             let first = found.as_str().chars().next().map_or(1, char::len_utf8);
-            return Some(PatternMatch { next: place.start + first, place, is_finding: false });
+            return Some(PatternMatch { next: span.start + first, span, is_finding: false });
         }
-        Some(PatternMatch { next: place.end, place, is_finding: (self.believes)(found.as_str()) })
+        Some(PatternMatch { next: span.end, span, is_finding: (self.believes)(found.as_str()) })
     }
 
     /// The offset where an incomplete match may begin, or the end of the text.
@@ -140,12 +140,12 @@ impl Pattern {
         regex.find_at(text, from).map_or(text.len(), |found| found.start())
     }
 
-    fn is_inside_word(&self, text: &str, found: &str, place: &Range<usize>) -> bool {
+    fn is_inside_word(&self, text: &str, found: &str, span: &Range<usize>) -> bool {
         let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let has_start = self.bounds != Bounds::Neither && is_letter(found.as_bytes().first());
         let has_end = self.bounds == Bounds::Both && is_letter(found.as_bytes().last());
-        (has_start && text[..place.start].chars().next_back().is_some_and(is_accented))
-            || (has_end && text[place.end..].chars().next().is_some_and(is_accented))
+        (has_start && text[..span.start].chars().next_back().is_some_and(is_accented))
+            || (has_end && text[span.end..].chars().next().is_some_and(is_accented))
     }
 }
 

@@ -36,7 +36,7 @@ struct Speaker {
     text: StreamedText,
     /// The last event of this text, and the offset of the text in it. Empty while nothing is held.
     event: Vec<u8>,
-    place: usize,
+    span: usize,
     spoke: u64,
 }
 
@@ -73,7 +73,7 @@ impl StreamGuard {
         let event = Event::read(data);
         let mut changes: Vec<(Range<usize>, String)> = Vec::new();
         match event.kind() {
-            Kind::Delta if data.len() <= MAX_DELTA_BYTES => self.hear(&event, data, &mut passed, &mut changes),
+            Kind::Delta if data.len() <= MAX_DELTA_BYTES => self.push_event(&event, data, &mut passed, &mut changes),
             Kind::Delta => {
                 self.end(&mut passed.before, |_| true);
                 changes = cuts(data, self.actions, &mut self.findings);
@@ -85,12 +85,11 @@ impl StreamGuard {
             Kind::Beside => changes = cuts(data, self.actions, &mut self.findings),
             Kind::Sound => {}
         }
-        if let Some((place, number)) = event.sequence.as_ref().and_then(|place| Some((place, number_at(data, place)?)))
-        {
+        if let Some((span, number)) = event.sequence.as_ref().and_then(|span| Some((span, number_at(data, span)?))) {
             self.last_sequence = number + self.inserted;
             if self.inserted > 0 {
-                let at = changes.partition_point(|(other, _)| other.start < place.start);
-                changes.insert(at, (place.clone(), self.last_sequence.to_string()));
+                let at = changes.partition_point(|(other, _)| other.start < span.start);
+                changes.insert(at, (span.clone(), self.last_sequence.to_string()));
             }
         }
         passed.event = (!changes.is_empty()).then(|| splice(data, &changes));
@@ -110,7 +109,7 @@ impl StreamGuard {
     }
 
     /// Judges an event that holds pieces of texts.
-    fn hear(
+    fn push_event(
         &mut self,
         event: &Event<'_>,
         data: &[u8],
@@ -119,12 +118,12 @@ impl StreamGuard {
     ) {
         let mut keys: SmallVec<[Key; 2]> = SmallVec::new();
         for text in &event.texts {
-            let Some(piece) = read(&data[text.place.clone()]) else { continue };
+            let Some(piece) = read(&data[text.span.clone()]) else { continue };
             let is_json = event.is_json(text);
             if !event.is_delta(text) {
                 changes.extend(
                     judged(&piece, is_json, self.actions, &mut self.findings)
-                        .map(|changed| (text.place.clone(), write(changed))),
+                        .map(|changed| (text.span.clone(), write(changed))),
                 );
                 continue;
             }
@@ -139,18 +138,18 @@ impl StreamGuard {
             // An event may hold several pieces of one text. Only the last of them can end it.
             let is_end = is_end
                 && !event.texts.iter().any(|later| {
-                    later.place.start > text.place.start && event.is_delta(later) && event.key(later) == speaker.key
+                    later.span.start > text.span.start && event.is_delta(later) && event.key(later) == speaker.key
                 });
-            let out = speaker.text.say(&piece, self.actions, &mut self.findings, is_end);
+            let out = speaker.text.push(&piece, self.actions, &mut self.findings, is_end);
             speaker.spoke = self.clock;
             speaker.event.clear();
             if speaker.text.holds() {
                 speaker.event.extend_from_slice(data);
-                speaker.place = text.place.start;
+                speaker.span = text.span.start;
             }
             keys.push(speaker.key.clone());
             if out != *piece {
-                changes.push((text.place.clone(), write(out)));
+                changes.push((text.span.clone(), write(out)));
             }
         }
         for choice in event.finished() {
@@ -175,7 +174,7 @@ impl StreamGuard {
             before.extend(self.last_of(speaker));
         }
         let spoke = self.clock;
-        self.speakers.push(Speaker { key, part, text: StreamedText::new(is_json), event: Vec::new(), place: 0, spoke });
+        self.speakers.push(Speaker { key, part, text: StreamedText::new(is_json), event: Vec::new(), span: 0, spoke });
         self.speakers.len() - 1
     }
 
@@ -198,7 +197,7 @@ impl StreamGuard {
     /// Returns the held end of a text, as an event.
     fn last_of(&mut self, mut speaker: Speaker) -> Option<Vec<u8>> {
         let has_rest = speaker.text.holds();
-        let out = speaker.text.say("", self.actions, &mut self.findings, true);
+        let out = speaker.text.push("", self.actions, &mut self.findings, true);
         if !has_rest || out.is_empty() {
             return None;
         }
@@ -208,7 +207,7 @@ impl StreamGuard {
             self.last_sequence += 1;
             self.last_sequence
         });
-        Some(event.alone(speaker.place, &out, sequence))
+        Some(event.alone(speaker.span, &out, sequence))
     }
 }
 
@@ -217,6 +216,6 @@ fn are_others(one: &Ids, other: &Ids) -> bool {
     one.iter().zip(other).any(|(one, other)| !one.is_empty() && !other.is_empty() && one != other)
 }
 
-fn number_at(data: &[u8], place: &Range<usize>) -> Option<u64> {
-    std::str::from_utf8(&data[place.clone()]).ok()?.parse().ok()
+fn number_at(data: &[u8], span: &Range<usize>) -> Option<u64> {
+    std::str::from_utf8(&data[span.clone()]).ok()?.parse().ok()
 }

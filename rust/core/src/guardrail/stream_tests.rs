@@ -148,7 +148,7 @@ impl Dialect {
     }
 
     /// Reads the voice and its text from an event.
-    fn hear(self, event: &[u8]) -> (usize, String) {
+    fn read_event(self, event: &[u8]) -> (usize, String) {
         let event: Value = serde_json::from_slice(event).expect("an event stays JSON");
         let choice = &event["choices"][0];
         let (voice, text) = match self {
@@ -177,13 +177,13 @@ fn play(
     let mut guard = StreamGuard::new(actions);
     let mut voices: BTreeMap<usize, String> = BTreeMap::new();
     let mut last_number = None;
-    let mut hear = |event: &[u8], guard: &StreamGuard, voices: &mut BTreeMap<usize, String>| {
+    let mut read_event = |event: &[u8], guard: &StreamGuard, voices: &mut BTreeMap<usize, String>| {
         let number = serde_json::from_slice::<Value>(event).expect("JSON")["sequence_number"].as_u64();
         if let Some(number) = number {
             assert_eq!(last_number.map_or(0, |last| last + 1), number, "numbers have no gap and no double");
             last_number = Some(number);
         }
-        let (voice, text) = dialect.hear(event);
+        let (voice, text) = dialect.read_event(event);
         let whole = voices.entry(voice).or_default();
         whole.push_str(&text);
         watch(voice, whole, guard.findings());
@@ -192,12 +192,12 @@ fn play(
         let data = dialect.event(*voice, piece, number);
         let passed = guard.event(&data);
         for event in &passed.before {
-            hear(event, &guard, &mut voices);
+            read_event(event, &guard, &mut voices);
         }
-        hear(passed.event.as_deref().unwrap_or(&data), &guard, &mut voices);
+        read_event(passed.event.as_deref().unwrap_or(&data), &guard, &mut voices);
     }
     for event in guard.finish() {
-        hear(&event, &guard, &mut voices);
+        read_event(&event, &guard, &mut voices);
     }
     assert!(!guard.holds());
     (voices, guard.findings().clone())
@@ -264,9 +264,9 @@ fn check(case: &Case) -> TestCaseResult {
         .iter()
         .map(|(text, _)| {
             let mut first = usize::MAX;
-            find(text, case.actions, |place, finding| {
+            find(text, case.actions, |span, finding| {
                 if finding.action == Action::Block {
-                    first = first.min(place.start);
+                    first = first.min(span.start);
                 }
             });
             first

@@ -71,7 +71,7 @@ impl StreamedText {
     }
 
     /// Takes the next piece, or the end of the text. Returns the text that can be sent.
-    pub(super) fn say(&mut self, piece: &str, actions: Actions, findings: &mut Findings, is_end: bool) -> String {
+    pub(super) fn push(&mut self, piece: &str, actions: Actions, findings: &mut Findings, is_end: bool) -> String {
         match &mut self.escapes {
             Some(escapes) => escapes.read(piece, &mut self.text),
             None => self.text.push_str(piece),
@@ -178,20 +178,20 @@ impl StreamedText {
                 Some(known) if known >= at => known,
                 _ => pattern.opens(&self.text[..scan.end], at),
             });
-            if met.place.start >= opens && !scan.is_end {
+            if met.span.start >= opens && !scan.is_end {
                 break;
             }
             at = met.next;
-            let is_value = self.escapes.as_ref().is_none_or(|own| own.is_value(&self.text, &met.place));
+            let is_value = self.escapes.as_ref().is_none_or(|own| own.is_value(&self.text, &met.span));
             if !met.is_finding || !is_value {
                 continue;
             }
             merge(findings, [Finding { guardrail: scan.guardrail, kind: pattern.kind, action: scan.action }]);
             if scan.action == Action::Redact {
-                if met.place.end == all {
+                if met.span.end == all {
                     self.swallows = pattern.tail;
                 }
-                self.cuts.push((met.place, pattern.kind));
+                self.cuts.push((met.span, pattern.kind));
             }
         }
         at
@@ -201,21 +201,21 @@ impl StreamedText {
     fn release(&mut self, hold: usize) -> String {
         let mut out = String::with_capacity(hold.saturating_sub(self.gone));
         if !self.cuts.is_empty() {
-            self.cuts.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
-            let ripe = self.cuts.iter().take_while(|(place, _)| place.start < hold).count();
-            for (place, kind) in self.cuts.drain(..ripe).collect::<SmallVec<[_; 4]>>() {
-                if place.start < self.gone {
+            self.cuts.sort_by_key(|(span, _)| (span.start, usize::MAX - span.end));
+            let ripe = self.cuts.iter().take_while(|(span, _)| span.start < hold).count();
+            for (span, kind) in self.cuts.drain(..ripe).collect::<SmallVec<[_; 4]>>() {
+                if span.start < self.gone {
                     // If two redactions overlap, the longer one also covers the rest.
-                    if place.end > self.gone {
-                        self.skip(place.end);
+                    if span.end > self.gone {
+                        self.skip(span.end);
                     }
                     continue;
                 }
-                self.copy(place.start, &mut out);
+                self.copy(span.start, &mut out);
                 let is_bare = self.escapes.as_ref().is_some_and(|own| !own.is_in_string());
                 let quote = if is_bare { "\"" } else { "" };
                 out.extend([quote, &mark(kind), quote]);
-                self.skip(place.end);
+                self.skip(span.end);
             }
         }
         if self.gone < hold {
@@ -255,8 +255,8 @@ impl StreamedText {
         for (_, at) in &mut self.ahead {
             *at -= cut;
         }
-        for (place, _) in &mut self.cuts {
-            *place = place.start - cut..place.end - cut;
+        for (span, _) in &mut self.cuts {
+            *span = span.start - cut..span.end - cut;
         }
         if let Some(escapes) = &mut self.escapes {
             escapes.forget(cut);

@@ -15,10 +15,10 @@ pub struct Text {
 pub fn judge_text(text: &str, actions: Actions) -> Text {
     let mut findings = Findings::new();
     let mut cuts = Vec::new();
-    find(text, actions, |place, finding| {
+    find(text, actions, |span, finding| {
         merge(&mut findings, [finding]);
         if finding.action == Action::Redact {
-            cuts.push((place, finding.kind));
+            cuts.push((span, finding.kind));
         }
     });
     let redacted = (!cuts.is_empty()).then(|| replace(text, cuts));
@@ -42,7 +42,7 @@ pub(super) fn find(text: &str, actions: Actions, mut found: impl FnMut(Range<usi
             while let Some(met) = pattern.meet(text, from) {
                 from = met.next;
                 if met.is_finding {
-                    found(met.place, Finding { guardrail, kind: pattern.kind, action });
+                    found(met.span, Finding { guardrail, kind: pattern.kind, action });
                 }
             }
         }
@@ -73,18 +73,18 @@ pub(super) fn head(text: &str, bytes: usize) -> &str {
 
 /// Replaces the findings with marks. If two overlap, the first one names the mark.
 fn replace(text: &str, mut cuts: Vec<(Range<usize>, &'static str)>) -> String {
-    cuts.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
+    cuts.sort_by_key(|(span, _)| (span.start, usize::MAX - span.end));
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
-    for (place, kind) in cuts {
-        if place.start < at {
+    for (span, kind) in cuts {
+        if span.start < at {
             // If two findings overlap, the longer one also covers the rest.
-            at = at.max(place.end);
+            at = at.max(span.end);
             continue;
         }
-        out.push_str(&text[at..place.start]);
+        out.push_str(&text[at..span.start]);
         out.push_str(&mark(kind));
-        at = place.end;
+        at = span.end;
     }
     out.push_str(&text[at..]);
     out

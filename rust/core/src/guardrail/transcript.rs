@@ -20,7 +20,7 @@ impl Transcript {
             return;
         }
         for text in event.texts.iter().filter(|text| event.is_delta(text)) {
-            let Some(piece) = read(&data[text.place.clone()]).filter(|piece| !piece.is_empty()) else { continue };
+            let Some(piece) = read(&data[text.span.clone()]).filter(|piece| !piece.is_empty()) else { continue };
             let key = event.key(text);
             match self.texts.iter().position(|(of, _)| *of == key) {
                 Some(at) => self.texts[at].1.push_str(&piece),

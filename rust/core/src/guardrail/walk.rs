@@ -31,7 +31,7 @@ pub(super) enum TextKind {
 }
 
 #[derive(Debug, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Open {
     is_object: bool,
     /// Everything inside is text.
@@ -53,7 +53,7 @@ pub(super) trait Visitor {
     fn enter(&mut self, _name: Option<Range<usize>>) {}
     fn leave(&mut self) {}
     /// A text, and the nearest member name.
-    fn text(&mut self, place: Range<usize>, name: Range<usize>, kind: TextKind);
+    fn text(&mut self, span: Range<usize>, name: Range<usize>, kind: TextKind);
     /// A member's value that is not text, an object or a list.
     fn value(&mut self, _name: Range<usize>, _place: Range<usize>) {}
 }
@@ -114,47 +114,47 @@ fn end_of_plain(body: &[u8], start: usize) -> usize {
 }
 
 /// Visits a number, a boolean or null. A number that may be a card number is also a text.
-fn visit_plain(body: &[u8], place: Range<usize>, here: &mut Open, visitor: &mut impl Visitor) {
+fn visit_plain(body: &[u8], span: Range<usize>, here: &mut Open, visitor: &mut impl Visitor) {
     let is_owed = std::mem::take(&mut here.is_owed);
-    let is_long = place.len() >= MIN_NUMBER_BYTES && body[place.clone()].iter().all(u8::is_ascii_digit);
+    let is_long = span.len() >= MIN_NUMBER_BYTES && body[span.clone()].iter().all(u8::is_ascii_digit);
     if is_long && (here.is_deep || !matches!(here.holds, Holds::Fixed | Holds::Unread)) {
-        visitor.text(place, here.name.clone(), TextKind::Alone);
+        visitor.text(span, here.name.clone(), TextKind::Alone);
     } else if is_owed {
-        visitor.value(here.name.clone(), place);
+        visitor.value(here.name.clone(), span);
     }
 }
 
 /// Visits a string in an object or list: a member name, a text or another value.
-fn visit_string(body: &[u8], place: Range<usize>, open: &mut [Open], visitor: &mut impl Visitor) {
+fn visit_string(body: &[u8], span: Range<usize>, open: &mut [Open], visitor: &mut impl Visitor) {
     let depth = open.len();
     let Some(here) = open.last_mut() else { return };
-    let is_name = here.is_object && body[place.end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+    let is_name = here.is_object && body[span.end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
     if is_name {
-        here.name = place.start + 1..place.end - 1;
+        here.name = span.start + 1..span.end - 1;
         let name = name_at(body, &here.name);
         here.holds = holds(name.as_bytes());
         (here.has_name, here.is_owed) = (true, true);
         if here.holds == Holds::Text && may_be_finding(name.as_bytes()) {
-            visitor.text(place, here.name.clone(), TextKind::Alone);
+            visitor.text(span, here.name.clone(), TextKind::Alone);
         }
         return;
     }
     here.is_owed = false;
     if here.holds == Holds::Kind && here.has_name {
-        here.kind = Some(place.clone());
+        here.kind = Some(span.clone());
     }
     let is_text = here.is_deep
         || match here.holds {
             Holds::Text | Holds::Json | Holds::Deep | Holds::DeepObject => true,
             Holds::Fixed | Holds::Kind | Holds::Unread => false,
-            Holds::Data | Holds::Outcome => !is_base64(body, &place, open),
+            Holds::Data | Holds::Outcome => !is_base64(body, &span, open),
         };
     let here = &open[depth - 1];
     if is_text {
         let is_json = here.holds == Holds::Json && !here.is_deep;
-        visitor.text(place, here.name.clone(), if is_json { TextKind::Json } else { TextKind::Value });
+        visitor.text(span, here.name.clone(), if is_json { TextKind::Json } else { TextKind::Value });
     } else if here.has_name {
-        visitor.value(here.name.clone(), place);
+        visitor.value(here.name.clone(), span);
     }
 }
 
@@ -165,7 +165,7 @@ fn may_be_finding(name: &[u8]) -> bool {
 }
 
 /// Whether this string, the `data` or `result` of the innermost object, is base64.
-fn is_base64(body: &[u8], place: &Range<usize>, open: &[Open]) -> bool {
+fn is_base64(body: &[u8], span: &Range<usize>, open: &[Open]) -> bool {
     let [above @ .., here] = open else { return false };
     if !here.is_object {
         return false;
@@ -173,7 +173,7 @@ fn is_base64(body: &[u8], place: &Range<usize>, open: &[Open]) -> bool {
     if above.last().is_some_and(|above| above.is_object && holds_base64(name_at(body, &above.name).as_bytes())) {
         return true;
     }
-    let kind = here.kind.clone().or_else(|| kind_behind(body, place.end));
+    let kind = here.kind.clone().or_else(|| kind_behind(body, span.end));
     kind.is_some_and(|kind| is_base64_kind(&body[kind.start + 1..kind.end - 1]))
 }
 
@@ -236,11 +236,11 @@ fn inside(body: &[u8], open: &mut [Open], is_object: bool) -> (Open, Option<Rang
 }
 
 /// Decodes a name, which may contain escapes.
-pub(super) fn name_at<'b>(body: &'b [u8], place: &Range<usize>) -> Cow<'b, str> {
-    let raw = &body[place.clone()];
+pub(super) fn name_at<'b>(body: &'b [u8], span: &Range<usize>) -> Cow<'b, str> {
+    let raw = &body[span.clone()];
     if memchr::memchr(b'\\', raw).is_none() {
         return String::from_utf8_lossy(raw);
     }
-    let quoted = &body[place.start - 1..=place.end];
+    let quoted = &body[span.start - 1..=span.end];
     serde_json::from_slice::<String>(quoted).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Owned)
 }

@@ -177,8 +177,8 @@ impl Value {
 impl<const N: usize> Scan<'_, N> {
     /// The member called `name`, if the object has it. Only wanted names are found.
     pub fn get(&self, name: &str) -> Option<Value> {
-        let place = self.wanted.iter().position(|wanted| *wanted == name)?;
-        self.found.get(place).copied().flatten()
+        let index = self.wanted.iter().position(|wanted| *wanted == name)?;
+        self.found.get(index).copied().flatten()
     }
 
     /// The members that were not wanted and are longer than [`LARGE_BYTES`], at most [`MAX_LARGE`] of them, of the bytes that were
@@ -238,8 +238,8 @@ fn members<'a, const N: usize>(
                 return Err(ScanFault { kind: FaultKind::Duplicate, offset: key.start, rule: "a key comes twice" });
             }
             let value = scanner.value(1)?;
-            if let Some(place) = slot.and_then(|slot| found.members.get_mut(slot)) {
-                *place = Some(value);
+            if let Some(index) = slot.and_then(|slot| found.members.get_mut(slot)) {
+                *index = Some(value);
             } else if value.end - value.start > LARGE_BYTES && found.large.len() < MAX_LARGE {
                 found.large.push((key, value));
             }

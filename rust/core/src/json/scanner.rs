@@ -247,10 +247,10 @@ impl<'a> Scanner<'a> {
     /// Reads `uXXXX`; the cursor is on the `u`.
     fn code_unit(&mut self) -> Result<u32, ScanFault> {
         let mut unit = 0;
-        for place in self.at + 1..self.at + 5 {
-            let digit = self.bytes.get(place).and_then(|byte| char::from(*byte).to_digit(16));
+        for offset in self.at + 1..self.at + 5 {
+            let digit = self.bytes.get(offset).and_then(|byte| char::from(*byte).to_digit(16));
             let Some(digit) = digit else {
-                return Err(ScanFault::syntax(place, "expected four hexadecimal digits"));
+                return Err(ScanFault::syntax(offset, "expected four hexadecimal digits"));
             };
             unit = (unit << 4) | digit;
         }
@@ -341,9 +341,9 @@ impl Nesting {
 
     /// Whether the innermost open container is an object; `None` if none is open.
     fn top(&self) -> Option<bool> {
-        let place = self.depth.checked_sub(1)?;
-        let word = self.objects.get(place / 64)?;
-        Some(word >> (place % 64) & 1 == 1)
+        let offset = self.depth.checked_sub(1)?;
+        let word = self.objects.get(offset / 64)?;
+        Some(word >> (offset % 64) & 1 == 1)
     }
 }
 

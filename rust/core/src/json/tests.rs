@@ -163,12 +163,12 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     );
     (prop::collection::btree_map("[a-c]{0,2}", value(), 1..4), edits).prop_map(|(members, edits)| {
         let mut text = serde_json::to_vec(&members).expect("serialises");
-        for (place, edit, byte) in edits {
-            let place = place.index(text.len());
+        for (offset, edit, byte) in edits {
+            let offset = offset.index(text.len());
             match edit {
-                0 => text[place] = byte,
-                1 => text.insert(place, byte),
-                _ => drop(text.remove(place)),
+                0 => text[offset] = byte,
+                1 => text.insert(offset, byte),
+                _ => drop(text.remove(offset)),
             }
             if text.is_empty() {
                 break;

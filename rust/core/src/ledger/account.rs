@@ -3,7 +3,7 @@
 use super::amounts::HeldPart;
 use super::refusal::{exceeded, limits_lost, limits_unknown};
 use crate::error::Error;
-use crate::lease::{Lease, LeaseTerms, NodeUse, Room};
+use crate::lease::{Lease, LeaseCapacity, LeaseTerms, NodeUse};
 use crate::limit::{Limit, LimitUnit, Window};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,17 +87,23 @@ impl Account {
     }
 
     /// Checks that the amount fits.
-    pub fn room(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
+    pub fn check_capacity(
+        &self,
+        limit: &Limit,
+        amount: u64,
+        now_ms: u64,
+        terms: Option<&LeaseTerms>,
+    ) -> Result<(), Error> {
         if self.known != Coverage::All {
             return Err(limits_unknown());
         }
         if let (Some(lease), Some(terms)) = (&self.lease, terms) {
             let is_exact = limit.unit == LimitUnit::UsdMicros;
-            return match lease.room(terms, limit.amount, self.own_use(), amount, is_exact) {
-                Room::Enough => Ok(()),
-                Room::Ask => Err(limits_unknown()),
-                Room::Full => Err(self.exceeded(limit, amount, now_ms)),
-                Room::Lost => Err(limits_lost()),
+            return match lease.check_capacity(terms, limit.amount, self.own_use(), amount, is_exact) {
+                LeaseCapacity::Enough => Ok(()),
+                LeaseCapacity::AskStore => Err(limits_unknown()),
+                LeaseCapacity::Full => Err(self.exceeded(limit, amount, now_ms)),
+                LeaseCapacity::Lost => Err(limits_lost()),
             };
         }
         let taken = self.used.saturating_add(self.reserved);
@@ -109,9 +115,15 @@ impl Account {
 
     /// Checks that the amount fits for work that begins later. Questions that only the shared store can answer are
     /// asked then.
-    pub fn room_later(&self, limit: &Limit, amount: u64, now_ms: u64, terms: Option<&LeaseTerms>) -> Result<(), Error> {
+    pub fn check_capacity_later(
+        &self,
+        limit: &Limit,
+        amount: u64,
+        now_ms: u64,
+        terms: Option<&LeaseTerms>,
+    ) -> Result<(), Error> {
         if self.lease.is_none() || self.known != Coverage::All {
-            return self.room(limit, amount, now_ms, terms);
+            return self.check_capacity(limit, amount, now_ms, terms);
         }
         let (used, taken) = self.known_use();
         if used >= limit.amount || taken.saturating_add(amount) > limit.amount {

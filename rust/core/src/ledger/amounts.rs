@@ -52,20 +52,20 @@ pub struct Subject<'a> {
 
 /// The capacity that a request needs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ask {
+pub struct NeededCapacity {
     /// `None` for a request that uses nothing, to which only limits on requests apply.
     pub most: Option<Amounts>,
     /// Limits on requests already counted this request when it was accepted.
     pub is_counted: bool,
 }
 
-impl From<Option<Amounts>> for Ask {
+impl From<Option<Amounts>> for NeededCapacity {
     fn from(most: Option<Amounts>) -> Self {
         Self { most, is_counted: false }
     }
 }
 
-impl Ask {
+impl NeededCapacity {
     /// The amount that counts under a limit; `None` if the limit does not apply.
     pub fn under(self, limit: &Limit) -> Option<u64> {
         if self.is_counted && limit.is_counted_at_once() {

@@ -103,7 +103,7 @@ fn the_past_of_a_group_is_asked_for_by_its_own_id() {
     let ledger = Ledger::default();
     assert!(ledger.open([&one, &two].into_iter(), |id| id == "team", NOW));
     assert!(ledger.reserve(&one, subject(), tokens(1), NOW).is_err_and(|error| error.kind == ErrorKind::LimitsUnknown));
-    let (mut questions, _) = ledger.ask(NOW, || 7);
+    let (mut questions, _) = ledger.limit_questions(NOW, || 7);
     questions.sort_by(|a, b| a.owner_id.cmp(&b.owner_id));
     let owners: Vec<_> = questions.iter().map(|question| question.owner_id.as_str()).collect();
     assert_eq!(owners, ["area", "firm"]);

@@ -22,14 +22,14 @@ pub struct LeaseQuestion {
     epoch: u64,
     owner_id: String,
     /// Identifies the limit, its unit and its window, equally on every node.
-    pub place: String,
+    pub counter_name: String,
     pub window: Window,
     pub limit: u64,
     /// The limit is in money: the capacity of an expired lease is not granted again before its use is known.
     pub is_exact: bool,
     pub claim: LeaseClaim,
     /// Whether the store knows all use of this window.
-    pub is_whole: bool,
+    pub is_complete: bool,
     /// The use before the store began to count, by node.
     pub past: Option<UseByNode>,
     /// Set if the clock was set back into this window: a counter, so that the use from now on is added to the earlier
@@ -64,24 +64,24 @@ impl Account {
         is_due
     }
 
-    fn place(&self, owner_id: &str) -> String {
+    fn counter_name(&self, owner_id: &str) -> String {
         let Limit { id, unit, scope, period, .. } = &self.limit;
         let unit = match unit {
             LimitUnit::Requests => "requests",
             LimitUnit::Tokens => "tokens",
             LimitUnit::UsdMicros => "usd_micros",
         };
-        let mut place = format!("{owner_id}/{id}/{unit}/");
+        let mut counter_name = format!("{owner_id}/{id}/{unit}/");
         // Writing to a string cannot fail.
         let _ = match scope {
-            LimitScope::All => write!(place, "all"),
-            LimitScope::Model(name) => write!(place, "model={name}"),
-            LimitScope::Provider(name) => write!(place, "provider={name}"),
+            LimitScope::All => write!(counter_name, "all"),
+            LimitScope::Model(name) => write!(counter_name, "model={name}"),
+            LimitScope::Provider(name) => write!(counter_name, "provider={name}"),
         };
         let seconds = if let crate::limit::LimitPeriod::Seconds(seconds) = period { *seconds } else { 0 };
         let Window { starts_ms, ends_ms } = self.window;
-        let _ = write!(place, "/{seconds}/{starts_ms}-{ends_ms}");
-        place
+        let _ = write!(counter_name, "/{seconds}/{starts_ms}-{ends_ms}");
+        counter_name
     }
 }
 
@@ -118,19 +118,19 @@ impl Ledger {
                 }
                 let Some(claim) = lease.claim(terms, account.limit.amount, own_use, is_all) else { continue };
                 let past = lease.past.clone();
-                let is_whole = past.is_some()
+                let is_complete = past.is_some()
                     || account.window.starts_ms >= since_ms
                     || needs_no_past(&account.limit, account.window);
                 questions.push(LeaseQuestion {
                     account: account.number,
                     epoch: account.epoch,
                     owner_id: owner_id.clone(),
-                    place: account.place(owner_id),
+                    counter_name: account.counter_name(owner_id),
                     window: account.window,
                     limit: account.limit.amount,
                     is_exact: account.limit.unit == LimitUnit::UsdMicros,
                     claim,
-                    is_whole,
+                    is_complete,
                     past,
                     returned: (account.window.starts_ms < account.reached_ms).then_some(account.epoch),
                     asked_ms: now.monotonic_ms,

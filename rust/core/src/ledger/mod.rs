@@ -23,7 +23,7 @@ mod books;
 mod leases;
 mod refusal;
 
-pub use amounts::{Accepted, Amounts, Ask, Charge, Hold, LimitQuestion, Reservation, Subject};
+pub use amounts::{Accepted, Amounts, Charge, Hold, LimitQuestion, NeededCapacity, Reservation, Subject};
 pub use books::Owners;
 pub use leases::{LeaseAnswer, LeaseQuestion, LeaseSummary};
 pub(crate) use refusal::{limits_lost, limits_unknown};
@@ -69,10 +69,10 @@ impl Ledger {
         key: &Arc<Key>,
         subject: Subject<'_>,
         targets: &[Served<'_>],
-        ask: impl Into<Ask>,
+        needed: impl Into<NeededCapacity>,
         now: Moment,
     ) -> Result<Reservation, Error> {
-        let ask = ask.into();
+        let needed = needed.into();
         if !key.has_limits() {
             return Ok(Reservation::default());
         }
@@ -84,19 +84,19 @@ impl Ledger {
         let mut taken: SmallVec<[(&Limit, u64); 4]> = SmallVec::new();
         let mut fault = None;
         for limit in key.all_limits() {
-            let Some(amount) = ask.under(limit) else { continue };
-            let room = || {
+            let Some(amount) = needed.under(limit) else { continue };
+            let check_capacity = || {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(limits_unknown)?;
-                account.room(limit, amount, now_ms, terms)
+                account.check_capacity(limit, amount, now_ms, terms)
             };
             match &limit.scope {
-                LimitScope::All => room()?,
-                scope if scope.is_model(subject.model) => room()?,
+                LimitScope::All => check_capacity()?,
+                scope if scope.is_model(subject.model) => check_capacity()?,
                 LimitScope::Model(_) | LimitScope::Provider(_) => {
                     if !targets.iter().any(|served| limit.applies_to(subject.model, served)) {
                         continue;
                     }
-                    if let Err(reason) = room() {
+                    if let Err(reason) = check_capacity() {
                         // Only the shared store knows whether there is capacity, and the caller waits for its answer.
                         if reason.kind == ErrorKind::LimitsUnknown && terms.is_some_and(|terms| !terms.is_lost()) {
                             return Err(reason);
@@ -115,7 +115,7 @@ impl Ledger {
             return Err(fault);
         }
         taken.retain(|(limit, _)| reservation.is_under(limit, subject.model, targets));
-        let mut hold = Hold { most: ask.most.unwrap_or_default(), is_counted: ask.is_counted, ..Hold::default() };
+        let mut hold = Hold { most: needed.most.unwrap_or_default(), is_counted: needed.is_counted, ..Hold::default() };
         for (limit, amount) in taken {
             if let Some(account) = accounts.iter_mut().find(|account| account.is(limit)) {
                 hold.parts.push(account.take(amount));
@@ -128,7 +128,7 @@ impl Ledger {
     /// Counts a request that is accepted now and processed later. Limits on requests count it, and the other limits
     /// must not be exhausted. Returns an error if the key's limits have no capacity.
     pub fn accept(&self, key: &Arc<Key>, subject: Subject<'_>, now: Moment) -> Result<Accepted, Error> {
-        self.check_room(key, subject, now)?;
+        self.check_limits(key, subject, now)?;
         let Reservation { hold, .. } = self.reserve_any(key, subject, &[], None, now)?;
         let accepted = Accepted { parts: hold.as_ref().map(|hold| hold.parts.clone()).unwrap_or_default() };
         // Its record is written when it is processed, so no sum of the control plane includes it.
@@ -151,7 +151,7 @@ impl Ledger {
     }
 
     /// Checks that a request for this model would be admitted now, by the limits that do not depend on who serves it.
-    fn check_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
+    fn check_limits(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
         let terms = self.terms_at(now);
         let mut books = self.books.lock();
         let now_ms = books.at(now);
@@ -163,7 +163,7 @@ impl Ledger {
             };
             if is_asked {
                 let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(limits_unknown)?;
-                account.room_later(limit, Amounts::default().of(limit.unit), now_ms, terms)?;
+                account.check_capacity_later(limit, Amounts::default().of(limit.unit), now_ms, terms)?;
             }
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Ledger {
             account.note_use(terms);
             let most = hold.most.of(unit);
             // Unknown use is requested, and the conversation continues in the meantime.
-            match account.room(limit, most, now_ms, terms) {
+            match account.check_capacity(limit, most, now_ms, terms) {
                 Err(error) if account.known == Coverage::All => {
                     part.reserved = 0;
                     fault.get_or_insert(error);
@@ -320,7 +320,7 @@ impl Ledger {
     /// Returns the questions for the control plane. `seal` ends the current segment and returns the number of the next
     /// one. It is called only if there is a question, while the accounts are locked. Every record is therefore either
     /// before the seal and in the control plane's sum, or after it and counted here.
-    pub fn ask(&self, now: Moment, seal: impl FnOnce() -> u64) -> (Vec<LimitQuestion>, u64) {
+    pub fn limit_questions(&self, now: Moment, seal: impl FnOnce() -> u64) -> (Vec<LimitQuestion>, u64) {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let mut open: Vec<(&String, &mut Account)> = Vec::new();

@@ -4,15 +4,11 @@ use crate::error::{Error, ErrorKind};
 use crate::limit::{Limit, LimitPeriod, LimitScope, LimitUnit, Window};
 
 pub fn limits_unknown() -> Error {
-    Error::gateway(
-        ErrorKind::LimitsUnknown,
-        "What this key has used of its limits is being looked up; try again shortly.",
-    )
-    .after_s(1)
+    Error::gateway(ErrorKind::LimitsUnknown, "The key's usage is being read; try again shortly.").after_s(1)
 }
 
 pub fn limits_lost() -> Error {
-    let message = "The store that this gateway shares its limits in (FAIRLEAD_SHARED_URL) does not answer, and this limit is held only with it; try again shortly.";
+    let message = "The shared store of the limits (FAIRLEAD_SHARED_URL) does not answer, and this limit needs it; try again shortly.";
     Error::gateway(ErrorKind::LimitsUnknown, message).after_s(1)
 }
 
@@ -49,7 +45,7 @@ pub fn exceeded(limit: &Limit, window: Window, (used, taken): (u64, u64), amount
             wait_s,
         )
     } else {
-        (format!("{} taken by requests under way", show(taken)), 1)
+        (format!("{} reserved by requests in progress", show(taken)), 1)
     };
     let level = limit.group.as_ref().map_or_else(String::new, |group| format!(" of the group `{}`", group.name));
     let message = format!(
@@ -62,6 +58,6 @@ pub fn exceeded(limit: &Limit, window: Window, (used, taken): (u64, u64), amount
         LimitUnit::Tokens => ErrorKind::TokenLimitExceeded,
         LimitUnit::UsdMicros => ErrorKind::BudgetExceeded,
     };
-    let place = limit.group.as_ref().map_or_else(String::new, |group| format!("groups.{}.", group.id));
-    Error::client(kind, message).about(format!("{place}{}", limit.name)).after_s(retry_after_s)
+    let counter_name = limit.group.as_ref().map_or_else(String::new, |group| format!("groups.{}.", group.id));
+    Error::client(kind, message).about(format!("{counter_name}{}", limit.name)).after_s(retry_after_s)
 }

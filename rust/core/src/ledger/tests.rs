@@ -124,14 +124,14 @@ fn what_is_not_known_is_refused_until_control_has_answered() {
         Some(ErrorKind::LimitsUnknown)
     );
 
-    let (questions, segment) = ledger.ask(at(NOON_MS), || 7);
+    let (questions, segment) = ledger.limit_questions(at(NOON_MS), || 7);
     assert_eq!((questions.len(), segment), (1, 7));
     assert_eq!(questions[0].from_ms, NOON_MS - 12 * 3_600_000);
     // Requests that were admitted under the previous configuration, which had no limit.
     ledger.settle("k", subject(), charge(None, tokens(30), 6), at(NOON_MS)); // in the control plane's sum
     ledger.settle("k", subject(), charge(None, tokens(5), 7), at(NOON_MS));
     ledger.seed(&questions, &[40]);
-    assert_eq!(ledger.ask(at(NOON_MS), || 8), (Vec::new(), 0));
+    assert_eq!(ledger.limit_questions(at(NOON_MS), || 8), (Vec::new(), 0));
     assert!(ledger.reserve(&key, subject(), tokens(56), at(NOON_MS)).is_err());
     assert!(ledger.reserve(&key, subject(), tokens(55), at(NOON_MS)).is_ok());
 }
@@ -141,9 +141,9 @@ fn a_question_that_was_not_answered_is_asked_anew_and_counts_anew() {
     let key = key(vec![limit(LimitUnit::Tokens, 100, LimitPeriod::Day(0))]);
     let ledger = Ledger::default();
     ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
-    ledger.ask(at(NOON_MS), || 1);
+    ledger.limit_questions(at(NOON_MS), || 1);
     ledger.settle("k", subject(), charge(None, tokens(30), 1), at(NOON_MS));
-    let (questions, _) = ledger.ask(at(NOON_MS), || 2);
+    let (questions, _) = ledger.limit_questions(at(NOON_MS), || 2);
     ledger.seed(&questions, &[30]);
     assert!(ledger.reserve(&key, subject(), tokens(70), at(NOON_MS)).is_ok());
 }
@@ -280,7 +280,7 @@ fn a_clock_that_is_put_back_locks_nobody_out() {
     let yesterday = Moment { unix_ms: NOON_MS - DAY_MS, ..at(NOON_MS + 1) };
     let refused = ledger.reserve(&budget, subject(), tokens(1), yesterday).expect_err("not known");
     assert_eq!((refused.kind, refused.retry_after_s), (ErrorKind::LimitsUnknown, Some(1)));
-    assert_eq!(ledger.ask(yesterday, || 3).0.len(), 1, "and asked for");
+    assert_eq!(ledger.limit_questions(yesterday, || 3).0.len(), 1, "and asked for");
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn a_conversation_is_in_the_sum_once_whenever_control_is_asked() {
         ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
         let mut hold = Hold::default();
         ledger.renew(&key, subject(), &mut hold, tokens(20), at(NOON_MS)).expect("not known is not used up");
-        let (questions, _) = ledger.ask(at(NOON_MS), || 7);
+        let (questions, _) = ledger.limit_questions(at(NOON_MS), || 7);
         ledger.renew(&key, subject(), &mut hold, tokens(40), at(NOON_MS)).expect("not known is not used up");
         ledger.settle("k", subject(), charge(Some(hold), tokens(50), segment), at(NOON_MS));
         // The answer includes what was recorded before the question.
@@ -411,7 +411,7 @@ proptest! {
             now_ms += forward_ms;
             let late = at(now_ms.saturating_sub(late_ms));
             // The ledger reads the present first, so that the other reading is late.
-            let _rolled = ledger.ask(at(now_ms), || 0);
+            let _rolled = ledger.limit_questions(at(now_ms), || 0);
             match what {
                 0 | 1 => {
                     let look = if what == 0 { at(now_ms) } else { late };
@@ -427,8 +427,8 @@ proptest! {
                     spent.push((now_ms / 60_000, amount));
                 }
                 4 if !open.is_empty() => {
-                    let place = late_ms as usize % open.len();
-                    let (hold, before) = &mut open[place];
+                    let counter_name = late_ms as usize % open.len();
+                    let (hold, before) = &mut open[counter_name];
                     *before += amount;
                     let _room = ledger.renew(&key, subject(), hold, tokens(*before), late);
                     spent.push((now_ms / 60_000, amount));
@@ -468,7 +468,7 @@ fn an_accepted_request_is_counted_at_once_and_not_a_second_time() {
     let refused = ledger.accept(&key, subject(), at(NOON_MS)).expect_err("two are accepted");
     assert_eq!(refused.kind, ErrorKind::RateLimited);
     let work = |most| {
-        let ask = Ask { most: Some(tokens(most)), is_counted: true };
+        let ask = NeededCapacity { most: Some(tokens(most)), is_counted: true };
         ledger.reserve_any(&key, subject(), &[subject().served], ask, at(NOON_MS))
     };
     for _ in 0..2 {
@@ -509,12 +509,12 @@ fn a_model_may_be_named_in_any_case() {
     let key = key(vec![scoped(LimitUnit::Requests, 1, "P/Big"), scoped(LimitUnit::Tokens, 0, "p/other")]);
     let ledger = known(&key);
     let named = Subject { model: "p/bIG", served: Served::default() };
-    assert!(ledger.check_room(&key, named, at(NOON_MS)).is_ok());
+    assert!(ledger.check_limits(&key, named, at(NOON_MS)).is_ok());
     // The limit of another target is exhausted, so the request reserves capacity only under the remaining limits.
     let targets = [served("p", &[], "other"), served("p", &[], "third")];
     let reservation = ledger.reserve_any(&key, named, &targets, Some(tokens(1)), at(NOON_MS));
     assert!(reservation.is_ok());
-    let refused = ledger.check_room(&key, named, at(NOON_MS)).expect_err("the one request is made");
+    let refused = ledger.check_limits(&key, named, at(NOON_MS)).expect_err("the one request is made");
     assert_eq!(refused.kind, ErrorKind::RateLimited);
 }
 

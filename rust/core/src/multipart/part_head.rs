@@ -166,7 +166,7 @@ pub fn parameter(text: &str, is_name: bool) -> Result<(String, &str), FormFault>
         let end = text.find(';').unwrap_or(text.len());
         let token = text[..end].trim();
         if token.is_empty() || !token.bytes().all(|byte| is_token(byte) || (byte >= 0x80 && !is_name)) {
-            return Err(FormFault("has a part with a name that must stand in quotes"));
+            return Err(FormFault("has a part with a name that must be quoted"));
         }
         return Ok((token.to_owned(), &text[end..]));
     };

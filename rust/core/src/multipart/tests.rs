@@ -90,7 +90,7 @@ fn no_reader_finds_other_fields_than_this_one() {
         (field("name=\"x\\\"; name=\\\"model\""), "quotes"),
         (field("name=\"x;name=model\""), "semicolons"),
         (field("name='model'"), "quotes"),
-        (field("name=mo del"), "in quotes"),
+        (field("name=mo del"), "must be quoted"),
         (field("name=\"x\" name=\"model\""), "disposition"),
         (field("name=\"x\", name=\"model\""), "disposition"),
         (field("name=\"x\"\r\n name=\"model\""), "folded"),

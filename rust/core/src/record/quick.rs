@@ -28,8 +28,8 @@ impl<'a> Cursor<'a> {
             row[at] = match RECORD_COLUMNS[at].kind {
                 ColumnKind::Text => FieldValue::Text(Cow::Borrowed(self.text()?)),
                 ColumnKind::Flag => FieldValue::Flag(self.flag()?),
-                ColumnKind::Small | ColumnKind::Whole | ColumnKind::Moment => {
-                    FieldValue::Whole(self.number(false)?.parse().ok()?)
+                ColumnKind::Small | ColumnKind::Integer | ColumnKind::Moment => {
+                    FieldValue::Integer(self.number(false)?.parse().ok()?)
                 }
                 ColumnKind::Real => real(self.number(true)?),
             };

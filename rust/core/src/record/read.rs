@@ -59,9 +59,9 @@ fn fits(value: &FieldValue<'_>, column: &Column) -> bool {
         (ColumnKind::Text, FieldValue::Text(_))
         | (ColumnKind::Flag, FieldValue::Flag(_))
         | (ColumnKind::Real, FieldValue::Real(_)) => true,
-        (ColumnKind::Small, FieldValue::Whole(number)) => i32::try_from(number.unsigned_abs()).is_ok(),
-        (ColumnKind::Whole, FieldValue::Whole(number)) => *number != i64::MIN,
-        (ColumnKind::Moment, FieldValue::Whole(number)) => (0..=LATEST_MS).contains(number),
+        (ColumnKind::Small, FieldValue::Integer(number)) => i32::try_from(number.unsigned_abs()).is_ok(),
+        (ColumnKind::Integer, FieldValue::Integer(number)) => *number != i64::MIN,
+        (ColumnKind::Moment, FieldValue::Integer(number)) => (0..=LATEST_MS).contains(number),
         _ => false,
     }
 }
@@ -150,11 +150,11 @@ impl<'a> Visitor<'a> for Any {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(FieldValue::Whole(number))
+        Ok(FieldValue::Integer(number))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(i64::try_from(number).map_or(FieldValue::Other, FieldValue::Whole))
+        Ok(i64::try_from(number).map_or(FieldValue::Other, FieldValue::Integer))
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {

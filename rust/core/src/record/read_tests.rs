@@ -26,7 +26,7 @@ fn as_json(value: &FieldValue<'_>) -> Json {
         FieldValue::Null => Json::Null,
         FieldValue::Text(text) => json!(text),
         FieldValue::Flag(flag) => json!(flag),
-        FieldValue::Whole(number) => json!(number),
+        FieldValue::Integer(number) => json!(number),
         FieldValue::Real(number) => json!(number),
         FieldValue::Other => unreachable!("its line is rejected"),
     }
@@ -201,7 +201,7 @@ fn what_has_another_type_or_is_out_of_range_is_rejected() {
             ColumnKind::Text => ["\"\"", "\"\\u00e4\\n\"", "\"x\""],
             ColumnKind::Flag => ["true", "false", " true "],
             ColumnKind::Small => ["0", "-2147483647", "2147483647"],
-            ColumnKind::Whole => ["-9223372036854775807", "0", "9223372036854775807"],
+            ColumnKind::Integer => ["-9223372036854775807", "0", "9223372036854775807"],
             ColumnKind::Moment => ["0", "1", "253402300799999"],
             ColumnKind::Real => ["1.5", "9007199254740992", "-2e-3"],
         };
@@ -212,7 +212,7 @@ fn what_has_another_type_or_is_out_of_range_is_rejected() {
             ColumnKind::Text => ["1", "true", "[]", "{}", "\"\\ud800\"", "\"\u{1}\"", "x"],
             ColumnKind::Flag => ["1", "\"true\"", "[1]", "{\"a\":1}", "0", "tru", "1.0"],
             ColumnKind::Small => ["2147483648", "-2147483648", "1.0", "true", "-0", "[]", "01"],
-            ColumnKind::Whole => ["9223372036854775808", "-9223372036854775808", "1.0", "1e3", "true", "\"1\"", "{}"],
+            ColumnKind::Integer => ["9223372036854775808", "-9223372036854775808", "1.0", "1e3", "true", "\"1\"", "{}"],
             ColumnKind::Moment => ["-1", "253402300800000", "1.0", "true", "\"1\"", "[]", "1e3"],
             ColumnKind::Real => ["9007199254740993", "18446744073709551615", "1e400", "true", "\"1\"", "[]", "1."],
         };

@@ -12,7 +12,7 @@ pub enum FieldValue<'a> {
     Null,
     Text(Cow<'a, str>),
     Flag(bool),
-    Whole(i64),
+    Integer(i64),
     Real(f64),
     /// A value that no column accepts.
     Other,

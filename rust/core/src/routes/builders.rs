@@ -6,14 +6,14 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 pub(super) const NO_BODY: Body = Body::None;
 /// A few fields: a sign-in, a user, a token.
-pub(super) const SMALL: Body = Body::Json { limit_bytes: 64 * KIB };
-pub(super) const RECORD: Body = Body::Json { limit_bytes: MIB };
-pub(super) const PROMPT: Body = Body::Json { limit_bytes: 32 * MIB };
-pub(super) const PARTS: Body = Body::Parts { limit_bytes: 24 * MIB };
+pub(super) const JSON_64K: Body = Body::Json { limit_bytes: 64 * KIB };
+pub(super) const JSON_1M: Body = Body::Json { limit_bytes: MIB };
+pub(super) const JSON_32M: Body = Body::Json { limit_bytes: 32 * MIB };
+pub(super) const FORM_24M: Body = Body::Parts { limit_bytes: 24 * MIB };
 /// A document of 25 MiB in base64, with its JSON.
-pub(super) const DOCUMENT: Body = Body::Json { limit_bytes: 34 * MIB };
-pub(super) const FILE: Body = Body::File { limit_bytes: 100 * MIB };
-pub(super) const UPLOAD: Body = Body::Upload { limit_bytes: 512 * MIB };
+pub(super) const JSON_34M: Body = Body::Json { limit_bytes: 34 * MIB };
+pub(super) const FILE_100M: Body = Body::File { limit_bytes: 100 * MIB };
+pub(super) const UPLOAD_512M: Body = Body::Upload { limit_bytes: 512 * MIB };
 
 pub(super) const fn public(
     method: &'static str,

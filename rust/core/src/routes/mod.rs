@@ -48,7 +48,7 @@ pub enum Match<'p> {
 
 /// Every route, in the table's order.
 pub fn all() -> impl Iterator<Item = &'static Route> {
-    table::PARTS.iter().copied().flatten()
+    table::TABLES.iter().copied().flatten()
 }
 
 /// The table prepared for lookup: paths without braces by name, and the others in sequence.

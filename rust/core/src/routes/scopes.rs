@@ -57,7 +57,7 @@ pub static SCOPES: &[KeyScope] = &[
             ("POST", "/api/resilience/reset"),
             ("DELETE", "/api/resilience/model-cooldowns"),
         ],
-        "Change thresholds of resilience, and forget failures.",
+        "Change the resilience thresholds, and reset failures.",
     ),
     scope(
         "read:combos",
@@ -110,7 +110,7 @@ pub static SCOPES: &[KeyScope] = &[
     scope(
         "read:bodies",
         &[("GET", "/api/usage/logs/{id}/body")],
-        "Read what was asked and answered, where it was kept, of every key.",
+        "Read the stored request and response bodies of every key.",
     ),
     scope(
         "write:budget",
@@ -125,12 +125,12 @@ pub static SCOPES: &[KeyScope] = &[
             ("GET", "/api/provider-models"),
             ("GET", "/api/pricing"),
         ],
-        "See the catalogue, aliases, what is said of models, and their prices.",
+        "Read the catalogue, aliases, model overrides and prices.",
     ),
     scope(
         "pricing:write",
         &[("PUT", "/api/pricing"), ("PATCH", "/api/pricing"), ("DELETE", "/api/pricing")],
-        "Set prices, and take them back.",
+        "Set and remove prices.",
     ),
     scope(
         "read:compression",
@@ -146,7 +146,7 @@ pub static SCOPES: &[KeyScope] = &[
             ("GET", "/api/context/combos/{id}/assignments"),
             ("GET", "/api/context/analytics"),
         ],
-        "See what makes conversations shorter, and what it saved.",
+        "Read the compression settings and the savings.",
     ),
     scope(
         "write:compression",
@@ -158,7 +158,7 @@ pub static SCOPES: &[KeyScope] = &[
         ],
         "Make, change and delete pipelines, and assign them.",
     ),
-    scope("lease:exclusive", &[("POST", "/v1/session-leases")], "Have connections for one session alone."),
+    scope("lease:exclusive", &[("POST", "/v1/session-leases")], "Lease connections for one session."),
     scope("read:proxies", &[("GET", "/api/settings/proxy")], "See outbound proxies, without their credentials."),
 ];
 

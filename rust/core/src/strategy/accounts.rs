@@ -2,7 +2,7 @@
 //! lower priority are used only when none of a higher priority can serve. A strategy distributes the calls over
 //! connections of equal priority with the same algorithms as combos ([`order()`](super::order::order)).
 
-use super::facts::{CandidateOrder, Demand, Facts, Standing};
+use super::facts::{Availability, CandidateOrder, Demand, Facts};
 use super::{move_to_front, order, Memory, Params, Random, Strategy};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -39,13 +39,13 @@ impl AccountStrategy {
 
     /// The combo strategy to apply to one call. A call without a session or conversation is distributed without
     /// affinity.
-    fn rule(self, ask: &Demand) -> Strategy {
+    fn rule(self, demand: &Demand) -> Strategy {
         match self {
             Self::FillFirst => Strategy::FillFirst,
             Self::RoundRobin => Strategy::RoundRobin,
             Self::Weighted => Strategy::Weighted,
             Self::LeastUsed => Strategy::LeastUsed,
-            Self::Sticky if ask.affinity.is_some() => Strategy::CacheOptimized,
+            Self::Sticky if demand.affinity.is_some() => Strategy::CacheOptimized,
             Self::P2c | Self::Sticky => Strategy::P2c,
         }
     }
@@ -90,15 +90,15 @@ impl AccountOrder {
     /// connections without, then connections in cooldown, by the time left. Closed connections are excluded.
     ///
     /// `facts` are sorted by priority, and `priorities` holds the priority of each. The connection that served the
-    /// session last (`ask.last_target`) comes before all others with capacity.
+    /// session last (`demand.last_target`) comes before all others with capacity.
     pub fn order(
         &mut self,
         strategy: AccountStrategy,
         facts: &[Facts],
         priorities: &[u32],
-        ask: &Demand,
+        demand: &Demand,
     ) -> CandidateOrder {
-        let rule = strategy.rule(ask);
+        let rule = strategy.rule(demand);
         let mut all = CandidateOrder::new();
         let mut is_taken = false;
         let mut begin = 0;
@@ -107,20 +107,20 @@ impl AccountOrder {
             // A call advances the round-robin state once, even if it orders several priorities.
             let mut scratch = if is_taken { self.memory.clone() } else { Memory::default() };
             let memory = if is_taken { &mut scratch } else { &mut self.memory };
-            let placed = order(rule, &self.params, equals, ask, memory, &mut self.random);
+            let ordered = order(rule, &self.params, equals, demand, memory, &mut self.random);
             is_taken |= equals.iter().any(Facts::is_open);
-            all.extend(placed.into_iter().map(|place| place + begin as u16));
+            all.extend(ordered.into_iter().map(|index| index + begin as u16));
             begin += tier.len();
         }
-        all.sort_by_key(|&place| {
-            let one = &facts[usize::from(place)];
-            let is_resting = one.standing == Standing::Resting;
-            (is_resting, one.is_shut, if is_resting { one.rest_ms } else { 0 })
+        all.sort_by_key(|&index| {
+            let one = &facts[usize::from(index)];
+            let is_cooling = one.availability == Availability::Cooling;
+            (is_cooling, one.is_shut, if is_cooling { one.cooldown_ms } else { 0 })
         });
         move_to_front(
             &mut all,
             facts,
-            ask.last_target.filter(|&last| facts.iter().any(|one| one.id == last && one.is_open())),
+            demand.last_target.filter(|&last| facts.iter().any(|one| one.id == last && one.is_open())),
         );
         all
     }

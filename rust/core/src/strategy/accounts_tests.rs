@@ -12,16 +12,16 @@ fn equals(n: usize) -> Vec<Facts> {
 
 struct Desk {
     accounts: AccountOrder,
-    ask: Demand,
+    demand: Demand,
 }
 
 impl Desk {
     fn new(seed: u64) -> Self {
-        Self { accounts: AccountOrder::seeded(seed), ask: Demand::default() }
+        Self { accounts: AccountOrder::seeded(seed), demand: Demand::default() }
     }
 
     fn order(&mut self, strategy: AccountStrategy, facts: &[Facts], priorities: &[u32]) -> Vec<usize> {
-        let order = self.accounts.order(strategy, facts, priorities, &self.ask);
+        let order = self.accounts.order(strategy, facts, priorities, &self.demand);
         order.into_iter().map(usize::from).collect()
     }
 
@@ -161,7 +161,7 @@ fn sessions_stay_where_they_are_and_are_spread_evenly() {
     let mut counts = [0; 5];
     let mut homes = Vec::new();
     for session in 0..CALLS as u64 {
-        desk.ask.affinity = Some(session);
+        desk.demand.affinity = Some(session);
         let first = desk.order(AccountStrategy::Sticky, &facts, &[50; 5])[0];
         assert_eq!(desk.order(AccountStrategy::Sticky, &facts, &[50; 5])[0], first);
         counts[first] += 1;
@@ -171,10 +171,10 @@ fn sessions_stay_where_they_are_and_are_spread_evenly() {
         assert_share(count, 0.2);
     }
     // A connection in cooldown moves only its own sessions, which spread over the others.
-    facts[2].standing = Standing::Resting;
+    facts[2].availability = Availability::Cooling;
     let mut moved = [0; 5];
     for (session, &home) in homes.iter().enumerate() {
-        desk.ask.affinity = Some(session as u64);
+        desk.demand.affinity = Some(session as u64);
         let first = desk.order(AccountStrategy::Sticky, &facts, &[50; 5])[0];
         assert!(home == 2 || first == home);
         moved[first] += usize::from(home == 2);
@@ -182,8 +182,8 @@ fn sessions_stay_where_they_are_and_are_spread_evenly() {
     assert_eq!(moved[2], 0);
     let all: usize = moved.iter().sum();
     assert!(moved.iter().enumerate().all(|(at, &count)| at == 2 || count.abs_diff(all / 4) < all / 20), "{moved:?}");
-    desk.ask.affinity = None;
-    facts[2].standing = Standing::Able;
+    desk.demand.affinity = None;
+    facts[2].availability = Availability::Able;
     for count in desk.firsts(AccountStrategy::Sticky, &facts) {
         assert_share(count, 0.2);
     }
@@ -194,7 +194,7 @@ fn priority_goes_before_every_strategy() {
     for &(strategy, name) in AccountStrategy::ALL {
         let mut facts = equals(6);
         let mut desk = Desk::new(12);
-        desk.ask.affinity = Some(5);
+        desk.demand.affinity = Some(5);
         let priorities = [1, 1, 5, 5, 9, 9];
         // The connections of the highest priority are at capacity.
         (facts[0].in_flight, facts[1].in_flight) = (9, 9);
@@ -203,7 +203,7 @@ fn priority_goes_before_every_strategy() {
             let tiers: Vec<u32> = order.iter().map(|&at| priorities[at]).collect();
             assert_eq!(tiers, priorities, "{name}");
         }
-        (facts[0].standing, facts[1].standing) = (Standing::Resting, Standing::Closed);
+        (facts[0].availability, facts[1].availability) = (Availability::Cooling, Availability::Closed);
         facts[2].is_shut = true;
         let order = desk.order(strategy, &facts, &priorities);
         assert_eq!(
@@ -218,7 +218,7 @@ fn priority_goes_before_every_strategy() {
 fn a_session_goes_before_strategy_and_priority_while_its_connection_has_room() {
     let mut facts = equals(4);
     let mut desk = Desk::new(13);
-    desk.ask.last_target = Some(4);
+    desk.demand.last_target = Some(4);
     for &(strategy, name) in AccountStrategy::ALL {
         assert_eq!(desk.order(strategy, &facts, &[1, 1, 2, 2])[0], 3, "{name}");
     }

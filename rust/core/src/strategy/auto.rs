@@ -2,7 +2,7 @@
 //! when it is compiled. A decision adds the live data and picks the best few in time linear in the number of
 //! candidates.
 
-use super::facts::{CandidateOrder, Facts, Standing};
+use super::facts::{Availability, CandidateOrder, Facts};
 use super::pack::Pack;
 use super::random::Random;
 
@@ -21,10 +21,10 @@ const WORTH_EXPLORING: f32 = 0.5;
 /// The total score, from 0 to about 1. Unknown values count as half, an unknown quota as full.
 pub fn score(facts: &Facts, pack: Pack) -> f32 {
     let weights = pack.weights();
-    let health = match facts.standing {
-        Standing::Able => 1.0,
-        Standing::Probing => 0.5,
-        Standing::Resting | Standing::Closed => 0.0,
+    let health = match facts.availability {
+        Availability::Able => 1.0,
+        Availability::Probing => 0.5,
+        Availability::Cooling | Availability::Closed => 0.0,
     };
     // A latency of one second halves the value. Each request in flight adds to the latency.
     let latency = facts.latency_ms.map_or(0.5, |ms| 1_000.0 / (1_000.0 + ms * (1.0 + facts.in_flight as f32 / 8.0)));
@@ -38,19 +38,19 @@ pub fn score(facts: &Facts, pack: Pack) -> f32 {
 /// Sorts the best few by score. The others follow in their original order.
 pub(super) fn arrange(facts: &[Facts], pack: Pack, able: &mut CandidateOrder, random: &mut Random) {
     let mut scored: smallvec::SmallVec<[(f32, u16); 64]> =
-        able.iter().map(|&place| (score(&facts[usize::from(place)], pack), place)).collect();
+        able.iter().map(|&index| (score(&facts[usize::from(index)], pack), index)).collect();
     let best_first = |a: &(f32, u16), b: &(f32, u16)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     let ranked = RANKED.min(scored.len());
     if ranked < scored.len() {
         scored.select_nth_unstable_by(ranked, best_first);
-        scored[ranked..].sort_unstable_by_key(|&(_, place)| place);
+        scored[ranked..].sort_unstable_by_key(|&(_, index)| index);
     }
     scored[..ranked].sort_unstable_by(best_first);
     if ranked > 1 && random.unit() < EXPLORATION && scored[1].0 >= scored[0].0 * WORTH_EXPLORING {
         scored.swap(0, 1);
     }
     able.clear();
-    able.extend(scored.into_iter().map(|(_, place)| place));
+    able.extend(scored.into_iter().map(|(_, index)| index));
 }
 
 /// One `auto/*` name.

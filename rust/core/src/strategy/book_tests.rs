@@ -190,10 +190,10 @@ fn a_caller_may_want_other_weights_than_the_channels() {
     let at = book.find("auto").expect("a channel");
     assert_eq!(book.get(at).expect("ready").candidates.len(), auto::MAX_CANDIDATES);
     let first = |pack| {
-        let ask = Demand { pack, ..Demand::default() };
+        let demand = Demand { pack, ..Demand::default() };
         // One request in twenty explores, so the most frequent first choice counts.
         let mut desk = Desk::of(&book);
-        let firsts = (0..9).filter_map(|_| expand(&book, at, &ask, &mut desk).picks[0].of(&book));
+        let firsts = (0..9).filter_map(|_| expand(&book, at, &demand, &mut desk).picks[0].of(&book));
         let mut names: Vec<String> = firsts.map(|one| one.name.to_string()).collect();
         names.sort_unstable();
         names.swap_remove(4)
@@ -265,8 +265,8 @@ fn auto_sends_no_picture_to_a_model_that_reads_none() {
             {"id":"2","name":"listed","steps":[{"kind":"model","model":"a/blind"}]}]}"#;
     let book = Book::compile(&Snapshot::parse(json.as_bytes()).expect("a snapshot"), &|_, _| true);
     let names = |name: &str, has_picture| {
-        let ask = Demand { has_picture, ..Demand::default() };
-        let found = expand(&book, book.find(name).expect("a combo"), &ask, &mut Desk::of(&book));
+        let demand = Demand { has_picture, ..Demand::default() };
+        let found = expand(&book, book.find(name).expect("a combo"), &demand, &mut Desk::of(&book));
         let mut names: Vec<String> =
             found.picks.iter().filter_map(|pick| Some(pick.of(&book)?.name.to_string())).collect();
         names.sort_unstable();
@@ -306,24 +306,24 @@ fn a_protected_conversation_stays_with_its_target_whatever_else_orders_them() {
         let rules = format!(r#"{{"context":{{"prefers_large":true}}{rules}}}"#);
         book(&format!(r#"{nested},{{"id":"2","name":"x","strategy":"random","steps":{steps},"rules":{rules}}}"#))
     };
-    let first = |book: &Book, ask: &Demand| {
+    let first = |book: &Book, demand: &Demand| {
         let at = book.find("x").expect("a combo");
-        let picks = expand(book, at, ask, &mut Desk::of(book)).picks;
+        let picks = expand(book, at, demand, &mut Desk::of(book)).picks;
         assert_eq!(picks.len(), 3);
         picks[0].of(book).expect("a candidate").known.id
     };
     let (free, protected) = (outer(""), outer(r#","context_cache_protection":true"#));
     let inner = protected.get(protected.find("inner").expect("a combo")).expect("ready");
     for served in inner.candidates.iter().map(|candidate| candidate.known.id) {
-        let ask = Demand { last_target: Some(served), ..Demand::default() };
-        assert_eq!(first(&protected, &ask), served);
-        let long = Demand { input_tokens: 10, ..ask };
+        let demand = Demand { last_target: Some(served), ..Demand::default() };
+        assert_eq!(first(&protected, &demand), served);
+        let long = Demand { input_tokens: 10, ..demand };
         let expected = first(&protected, &Demand { last_target: None, ..long });
         assert_eq!(first(&protected, &long), expected, "a conversation that has outgrown its target moves");
     }
     let last = inner.candidates[1].known.id;
-    let ask = Demand { last_target: Some(last), ..Demand::default() };
-    assert_ne!(first(&free, &ask), last, "what is nested is not held where nobody asks for it");
+    let demand = Demand { last_target: Some(last), ..Demand::default() };
+    assert_ne!(first(&free, &demand), last, "what is nested is not held where nobody asks for it");
 }
 
 /// A caller that may use only what the function accepts.

@@ -3,7 +3,7 @@
 
 use super::book::Book;
 use super::combo::Strategy;
-use super::facts::{Demand, Facts, Standing};
+use super::facts::{Availability, Demand, Facts};
 use super::memory::Memory;
 use super::order::order;
 use super::random::{mix, Random};
@@ -19,7 +19,7 @@ pub const MAX_TARGETS: usize = 32;
 const MAX_PLACES: usize = 64;
 const MAX_LOOKS: usize = 1_024;
 
-/// The `rest_ms` of a candidate that a rule excludes. The exclusion never expires.
+/// The `cooldown_ms` of a candidate that a rule excludes. The exclusion never expires.
 const BARRED: u64 = u64::MAX - 1;
 
 /// The caller's data for a decision.
@@ -67,21 +67,21 @@ pub struct Targets {
 }
 
 /// Expands a combo to the targets of one request. See the module's description.
-pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> Targets {
+pub fn expand(book: &Book, combo: usize, demand: &Demand, look: &mut impl Look) -> Targets {
     let mut walk = Walk {
         combo,
         book,
-        ask,
+        demand,
         look,
         targets: Targets::default(),
         seen: SmallVec::new(),
         path: SmallVec::new(),
-        last_place: None,
-        places_left: MAX_PLACES,
+        last_index: None,
+        targets_left: MAX_PLACES,
         looks_left: MAX_LOOKS,
         step: 0,
     };
-    walk.place(combo, 0);
+    walk.index(combo, 0);
     walk.hold();
     walk.targets
 }
@@ -89,7 +89,7 @@ pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> 
 struct Walk<'a, L> {
     combo: usize,
     book: &'a Book,
-    ask: &'a Demand,
+    demand: &'a Demand,
     look: &'a mut L,
     targets: Targets,
     seen: SmallVec<[u64; 32]>,
@@ -97,17 +97,17 @@ struct Walk<'a, L> {
     path: SmallVec<[usize; 4]>,
     /// The index in the picks of the target that served the conversation's last turn. Set only if that target is able,
     /// has capacity and has a large enough context window.
-    last_place: Option<usize>,
-    places_left: usize,
+    last_index: Option<usize>,
+    targets_left: usize,
     looks_left: usize,
     /// The current step of the outermost combo.
     step: usize,
 }
 
 impl<L: Look> Walk<'_, L> {
-    fn place(&mut self, at: usize, depth: usize) {
-        let Some(ready) = self.book.get(at).filter(|_| depth < MAX_DEPTH && self.places_left > 0) else { return };
-        self.places_left -= 1;
+    fn index(&mut self, at: usize, depth: usize) {
+        let Some(ready) = self.book.get(at).filter(|_| depth < MAX_DEPTH && self.targets_left > 0) else { return };
+        self.targets_left -= 1;
         self.looks_left = MAX_LOOKS;
         let mut facts = self.gather(ready, depth);
         self.path.push(at);
@@ -124,29 +124,29 @@ impl<L: Look> Walk<'_, L> {
             .filter_map(|&at| Some(&*self.book.get(at)?.rules))
             .filter(|rules| rules.bar_any())
             .collect();
-        let is_choosy = self.ask.has_picture && (ready.is_auto || ready.strategy == Strategy::Auto);
+        let is_choosy = self.demand.has_picture && (ready.is_auto || ready.strategy == Strategy::Auto);
         let is_restricted = self.look.is_restricted();
         if rules.is_empty() && !is_choosy && !is_restricted {
             return;
         }
-        for (place, (candidate, one)) in ready.candidates.iter().zip(facts).enumerate() {
+        for (index, (candidate, one)) in ready.candidates.iter().zip(facts).enumerate() {
             let (Some(connection), To::Connection { model, .. }) = (&candidate.connection, &candidate.to) else {
                 continue;
             };
-            let pick = Pick { combo: at, candidate: place, step: candidate.step };
+            let pick = Pick { combo: at, candidate: index, step: candidate.step };
             if is_restricted && !self.look.admits(ready, candidate) {
                 self.targets.denied.push(pick);
-                one.standing = Standing::Closed;
-                one.rest_ms = BARRED;
+                one.availability = Availability::Closed;
+                one.cooldown_ms = BARRED;
                 continue;
             }
-            let obstacle = rules.iter().find_map(|rules| rules.obstacle(&connection.prefixes, model, one, self.ask));
+            let obstacle = rules.iter().find_map(|rules| rules.obstacle(&connection.prefixes, model, one, self.demand));
             let obstacle =
                 obstacle.or_else(|| (is_choosy && one.takes_pictures == Some(false)).then_some(Obstacle::Picture));
             if let Some(obstacle) = obstacle {
                 self.targets.barred.push((pick, obstacle));
-                one.standing = Standing::Closed;
-                one.rest_ms = BARRED;
+                one.availability = Availability::Closed;
+                one.cooldown_ms = BARRED;
             }
         }
     }
@@ -154,24 +154,25 @@ impl<L: Look> Walk<'_, L> {
     fn put(&mut self, at: usize, ready: &Ready, facts: &[Facts], depth: usize) {
         for (candidate, one) in facts.iter().enumerate() {
             let is_connection = matches!(ready.candidates[candidate].to, To::Connection { .. });
-            if is_connection && one.standing == Standing::Closed && one.rest_ms != BARRED {
+            if is_connection && one.availability == Availability::Closed && one.cooldown_ms != BARRED {
                 self.targets.closed.push(Pick { combo: at, candidate, step: ready.candidates[candidate].step });
             }
         }
-        let ask = self.ask;
-        let mut placed =
-            self.look.remember(at, |memory, random| order(ready.strategy, &ready.params, facts, ask, memory, random));
-        ready.rules.context.arrange(facts, ask, &mut placed);
-        for place in placed {
+        let demand = self.demand;
+        let mut ordered = self
+            .look
+            .remember(at, |memory, random| order(ready.strategy, &ready.params, facts, demand, memory, random));
+        ready.rules.context.arrange(facts, demand, &mut ordered);
+        for index in ordered {
             if self.targets.picks.len() >= MAX_TARGETS {
                 return;
             }
-            let candidate = usize::from(place);
+            let candidate = usize::from(index);
             if depth == 0 {
                 self.step = ready.candidates[candidate].step;
             }
             match ready.candidates[candidate].to {
-                To::Combo(nested) => self.place(nested, depth + 1),
+                To::Combo(nested) => self.index(nested, depth + 1),
                 To::Connection { .. } => {
                     // The steps of a pipeline may use the same target twice.
                     let is_chain = self.book.get(self.combo).is_some_and(|ready| ready.strategy == Strategy::Pipeline);
@@ -179,10 +180,10 @@ impl<L: Look> Walk<'_, L> {
                     if !self.seen.contains(&id) {
                         self.seen.push(id);
                         let one = &facts[candidate];
-                        let fits = one.context_window.is_none_or(|window| window >= ask.input_tokens)
-                            && !ready.rules.context.is_too_small(one, ask);
-                        if Some(one.id) == ask.last_target && one.is_open() && fits {
-                            self.last_place = Some(self.targets.picks.len());
+                        let fits = one.context_window.is_none_or(|window| window >= demand.input_tokens)
+                            && !ready.rules.context.is_too_small(one, demand);
+                        if Some(one.id) == demand.last_target && one.is_open() && fits {
+                            self.last_index = Some(self.targets.picks.len());
                         }
                         self.targets.picks.push(Pick { combo: at, candidate, step: self.step });
                     }
@@ -194,7 +195,7 @@ impl<L: Look> Walk<'_, L> {
     /// Moves the target of the last turn to the front if the requested combo protects the provider's prompt cache.
     fn hold(&mut self) {
         let is_protected = self.book.get(self.combo).is_some_and(|ready| ready.rules.context_cache_protection);
-        if let Some(at) = self.last_place.filter(|_| is_protected) {
+        if let Some(at) = self.last_index.filter(|_| is_protected) {
             self.targets.picks[..=at].rotate_right(1);
         }
     }

@@ -34,18 +34,18 @@ impl Prior {
 
 /// Whether a candidate can be tried, in order of preference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum Availability {
     #[default]
     Able,
     /// The cooldown has ended and no request has tried the candidate since. The next request is the probe.
     Probing,
     /// Failed recently and in cooldown. Tried only after all better candidates.
-    Resting,
+    Cooling,
     /// Must not be tried: rate limited by the provider, out of quota, blocked, or disabled.
     Closed,
 }
 
-impl Standing {
+impl Availability {
     pub fn is_able(self) -> bool {
         self <= Self::Probing
     }
@@ -65,9 +65,9 @@ pub struct QuotaWindow {
 pub struct Facts {
     /// Unique to the candidate, and equal in every snapshot and worker.
     pub id: u64,
-    pub standing: Standing,
+    pub availability: Availability,
     /// Milliseconds until the candidate is able again; 0 if it is able.
-    pub rest_ms: u64,
+    pub cooldown_ms: u64,
     pub weight: f32,
     /// The static fit, price and tier, for `auto`.
     pub prior: Prior,
@@ -106,19 +106,19 @@ impl Facts {
     }
 
     /// Returns the share left of the tightest of the provider's quota windows and the operator's rate limits.
-    pub fn room(&self) -> f32 {
+    pub fn free_share(&self) -> f32 {
         self.rate_left.map_or_else(|| self.headroom(), |left| left.min(self.headroom()))
     }
 
     /// Returns whether the candidate is able and accepts a request now.
     pub fn is_open(&self) -> bool {
-        self.standing.is_able() && !self.is_shut
+        self.availability.is_able() && !self.is_shut
     }
 
     /// Returns the estimated cost of the request in pico-dollars. `None` unless both prices are known.
-    pub fn cost(&self, ask: &Demand) -> Option<u128> {
+    pub fn cost(&self, demand: &Demand) -> Option<u128> {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        Some(part(ask.input_tokens, self.price_input?) + part(ask.output_tokens, self.price_output?))
+        Some(part(demand.input_tokens, self.price_input?) + part(demand.output_tokens, self.price_output?))
     }
 
     pub fn is_full(&self) -> bool {
@@ -135,11 +135,11 @@ impl Facts {
         };
         let mut members = members;
         let Some(mut all) = members.next() else {
-            return Self { id, weight, standing: Standing::Closed, ..Self::default() };
+            return Self { id, weight, availability: Availability::Closed, ..Self::default() };
         };
         for one in members {
-            if (one.standing, one.rest_ms) < (all.standing, all.rest_ms) {
-                (all.standing, all.rest_ms) = (one.standing, one.rest_ms);
+            if (one.availability, one.cooldown_ms) < (all.availability, all.cooldown_ms) {
+                (all.availability, all.cooldown_ms) = (one.availability, one.cooldown_ms);
             }
             all.prior = all.prior.max(one.prior);
             all.in_flight = all.in_flight.saturating_add(one.in_flight);

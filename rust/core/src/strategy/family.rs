@@ -42,15 +42,15 @@ pub fn family_of(model: &str) -> Option<String> {
 /// Returns the families that have a channel, each with the indices of its models.
 pub fn families<'a>(models: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<usize>> {
     let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (place, model) in models.enumerate() {
+    for (index, model) in models.enumerate() {
         if let Some(family) = family_of(model) {
-            found.entry(family).or_default().push(place);
+            found.entry(family).or_default().push(index);
         }
     }
     if found.len() > MAX_FAMILIES {
         let mut largest: Vec<(String, Vec<usize>)> = found.into_iter().collect();
         // The sort is stable: among equal sizes, the first by name are selected.
-        largest.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
+        largest.sort_by_key(|(_, indices)| std::cmp::Reverse(indices.len()));
         largest.truncate(MAX_FAMILIES);
         found = largest.into_iter().collect();
     }

@@ -43,7 +43,7 @@ pub use accounts::{AccountOrder, AccountStrategies, AccountStrategy};
 pub use book::Book;
 pub use combo::{Combo, Params, Step, Strategy, What};
 pub use expand::{expand, Look, Pick, Targets};
-pub use facts::{CandidateOrder, Demand, Facts, QuotaWindow, Standing};
+pub use facts::{Availability, CandidateOrder, Demand, Facts, QuotaWindow};
 pub use memory::Memory;
 use order::move_to_front;
 pub use order::order;

@@ -29,26 +29,26 @@ pub fn order(
     strategy: Strategy,
     params: &Params,
     facts: &[Facts],
-    ask: &Demand,
+    demand: &Demand,
     memory: &mut Memory,
     random: &mut Random,
 ) -> CandidateOrder {
     // The steps of `fusion` and `pipeline` keep their configured order.
     let is_staged = matches!(strategy, Strategy::Fusion | Strategy::Pipeline);
-    let mut able: CandidateOrder = places(facts, |one| one.is_open() || (is_staged && one.standing.is_able()));
+    let mut able: CandidateOrder = indices(facts, |one| one.is_open() || (is_staged && one.availability.is_able()));
     let turn = memory.turn;
     memory.turn = turn.wrapping_add(1);
-    Arrangement { params, facts, ask, memory, random, turn }.arrange(strategy, &mut able);
+    Arrangement { params, facts, demand, memory, random, turn }.arrange(strategy, &mut able);
     if strategy != Strategy::ContextRelay {
         // A session stays on its target while that is able, because a move would lose the provider's prompt cache.
-        move_to_front(&mut able, facts, ask.last_target);
+        move_to_front(&mut able, facts, demand.last_target);
     }
     if !is_staged {
-        able.extend(places(facts, |one| one.standing.is_able() && one.is_shut));
+        able.extend(indices(facts, |one| one.availability.is_able() && one.is_shut));
     }
-    let mut resting: CandidateOrder = places(facts, |one| one.standing == super::Standing::Resting);
-    resting.sort_by_key(|&place| facts[usize::from(place)].rest_ms);
-    able.extend(resting);
+    let mut cooling: CandidateOrder = indices(facts, |one| one.availability == super::Availability::Cooling);
+    cooling.sort_by_key(|&index| facts[usize::from(index)].cooldown_ms);
+    able.extend(cooling);
     able
 }
 
@@ -56,7 +56,7 @@ pub fn order(
 struct Arrangement<'a> {
     params: &'a Params,
     facts: &'a [Facts],
-    ask: &'a Demand,
+    demand: &'a Demand,
     memory: &'a mut Memory,
     random: &'a mut Random,
     /// The number of previous decisions of this combo.
@@ -64,8 +64,8 @@ struct Arrangement<'a> {
 }
 
 impl<'a> Arrangement<'a> {
-    fn of(&self, place: u16) -> &'a Facts {
-        &self.facts[usize::from(place)]
+    fn of(&self, index: u16) -> &'a Facts {
+        &self.facts[usize::from(index)]
     }
 
     /// Sorts the able candidates, best first.
@@ -73,7 +73,7 @@ impl<'a> Arrangement<'a> {
         match strategy {
             Strategy::Priority | Strategy::Fusion | Strategy::Pipeline => {}
             Strategy::FillFirst => {
-                able.sort_by_key(|&place| self.of(place).is_full() || self.of(place).room() <= FILLED);
+                able.sort_by_key(|&index| self.of(index).is_full() || self.of(index).free_share() <= FILLED);
             }
             Strategy::Weighted => {
                 if !stay(self.memory, self.facts, able) {
@@ -92,14 +92,14 @@ impl<'a> Arrangement<'a> {
             Strategy::P2c => two_choices(self.facts, able, self.random),
             Strategy::Random => self.random.shuffle(able),
             Strategy::StrictRandom => deal(self.facts, able, self.memory, self.random),
-            Strategy::LeastUsed => able.sort_by_key(|&place| (self.of(place).in_flight, self.of(place).used)),
-            Strategy::CostOptimized => able.sort_by_key(|&place| self.of(place).cost(self.ask).unwrap_or(u128::MAX)),
+            Strategy::LeastUsed => able.sort_by_key(|&index| (self.of(index).in_flight, self.of(index).used)),
+            Strategy::CostOptimized => able.sort_by_key(|&index| self.of(index).cost(self.demand).unwrap_or(u128::MAX)),
             Strategy::ContextOptimized => {
-                able.sort_by_key(|&place| Reverse(self.of(place).context_window.unwrap_or(0)));
+                able.sort_by_key(|&index| Reverse(self.of(index).context_window.unwrap_or(0)));
             }
             Strategy::CacheOptimized => {
-                if let Some(affinity) = self.ask.affinity {
-                    able.sort_by_cached_key(|&place| Reverse(mix(self.of(place).id ^ random::mix(affinity))));
+                if let Some(affinity) = self.demand.affinity {
+                    able.sort_by_cached_key(|&index| Reverse(mix(self.of(index).id ^ random::mix(affinity))));
                 }
             }
             Strategy::Headroom => able.sort_by(|&a, &b| self.of(b).headroom().total_cmp(&self.of(a).headroom())),
@@ -108,49 +108,49 @@ impl<'a> Arrangement<'a> {
             Strategy::Lkgp => move_to_front(able, self.facts, self.memory.last_good),
             Strategy::ContextRelay => self.by_what_is_left(able),
             Strategy::Auto => {
-                auto::arrange(self.facts, self.ask.pack.unwrap_or(self.params.pack), able, self.random);
+                auto::arrange(self.facts, self.demand.pack.unwrap_or(self.params.pack), able, self.random);
             }
         }
     }
 
     /// The candidates with the best scores take turns.
     fn by_reset_score(&self, able: &mut CandidateOrder) {
-        let score = |place: u16| reset_score(self.of(place));
+        let score = |index: u16| reset_score(self.of(index));
         able.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
-        let best = able.first().map_or(0.0, |&place| score(place));
-        rotate_band(able, self.turn, |place| best - score(place) <= SCORE_BAND);
+        let best = able.first().map_or(0.0, |&index| score(index));
+        rotate_band(able, self.turn, |index| best - score(index) <= SCORE_BAND);
     }
 
     /// The candidates with the earliest resets take turns.
     fn by_soonest_reset(&self, able: &mut CandidateOrder) {
-        let reset = |place: u16| soonest_reset_ms(self.of(place), &self.params.windows);
-        able.sort_by_key(|&place| reset(place));
-        let soonest = able.first().map_or(u64::MAX, |&place| reset(place));
-        rotate_band(able, self.turn, |place| {
-            soonest < u64::MAX && reset(place) <= soonest.saturating_add(RESET_BAND_MS)
+        let reset = |index: u16| soonest_reset_ms(self.of(index), &self.params.windows);
+        able.sort_by_key(|&index| reset(index));
+        let soonest = able.first().map_or(u64::MAX, |&index| reset(index));
+        rotate_band(able, self.turn, |index| {
+            soonest < u64::MAX && reset(index) <= soonest.saturating_add(RESET_BAND_MS)
         });
     }
 
     /// Puts spent candidates last. The session's target comes first unless it is spent.
     fn by_what_is_left(&self, able: &mut CandidateOrder) {
-        let is_spent = |place: u16| 1.0 - self.of(place).headroom() >= self.params.handoff_threshold;
-        able.sort_by_key(|&place| is_spent(place));
-        if let Some(place) = able.iter().copied().find(|&place| Some(self.of(place).id) == self.ask.last_target) {
-            if !is_spent(place) {
-                move_to_front(able, self.facts, self.ask.last_target);
+        let is_spent = |index: u16| 1.0 - self.of(index).headroom() >= self.params.handoff_threshold;
+        able.sort_by_key(|&index| is_spent(index));
+        if let Some(index) = able.iter().copied().find(|&index| Some(self.of(index).id) == self.demand.last_target) {
+            if !is_spent(index) {
+                move_to_front(able, self.facts, self.demand.last_target);
             }
         }
     }
 }
 
-fn places(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> CandidateOrder {
-    facts.iter().enumerate().filter(|(_, one)| wanted(one)).map(|(place, _)| place as u16).collect()
+fn indices(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> CandidateOrder {
+    facts.iter().enumerate().filter(|(_, one)| wanted(one)).map(|(index, _)| index as u16).collect()
 }
 
 /// Moves one candidate to the front. The others keep their order.
 pub(super) fn move_to_front(able: &mut CandidateOrder, facts: &[Facts], id: Option<u64>) {
     let Some(id) = id else { return };
-    if let Some(at) = able.iter().position(|&place| facts[usize::from(place)].id == id) {
+    if let Some(at) = able.iter().position(|&index| facts[usize::from(index)].id == id) {
         able[..=at].rotate_right(1);
     }
 }
@@ -164,7 +164,7 @@ fn rotate(able: &mut CandidateOrder, turn: u64) {
 
 /// Rotates the equally good candidates at the front.
 fn rotate_band(able: &mut CandidateOrder, turn: u64, is_as_good: impl Fn(u16) -> bool) {
-    let band = able.iter().take_while(|&&place| is_as_good(place)).count();
+    let band = able.iter().take_while(|&&index| is_as_good(index)).count();
     if band > 1 {
         able[..band].rotate_left((turn % band as u64) as usize);
     }
@@ -173,7 +173,7 @@ fn rotate_band(able: &mut CandidateOrder, turn: u64, is_as_good: impl Fn(u16) ->
 /// Puts an earlier winner first again. Returns whether one did stay.
 fn stay(memory: &mut Memory, facts: &[Facts], able: &mut CandidateOrder) -> bool {
     let Some((id, left)) = memory.stays.take() else { return false };
-    let is_there = able.iter().any(|&place| facts[usize::from(place)].id == id);
+    let is_there = able.iter().any(|&index| facts[usize::from(index)].id == id);
     if !is_there {
         return false;
     }
@@ -192,23 +192,23 @@ fn begin_stay(memory: &mut Memory, params: &Params, facts: &[Facts], able: &Cand
 
 /// Draws the first candidate at random by weight. The others follow by descending weight.
 fn weigh(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
-    let weight = |place: u16| f64::from(facts[usize::from(place)].weight.max(0.0));
-    let total: f64 = able.iter().map(|&place| weight(place)).sum();
+    let weight = |index: u16| f64::from(facts[usize::from(index)].weight.max(0.0));
+    let total: f64 = able.iter().map(|&index| weight(index)).sum();
     if total <= 0.0 {
         random.shuffle(able);
         return;
     }
     let mut drawn = random.unit() * total;
     let mut winner = None;
-    for &place in able.iter().filter(|&&place| weight(place) > 0.0) {
-        winner = Some(place);
-        drawn -= weight(place);
+    for &index in able.iter().filter(|&&index| weight(index) > 0.0) {
+        winner = Some(index);
+        drawn -= weight(index);
         if drawn < 0.0 {
             break;
         }
     }
     able.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
-    if let Some(at) = winner.and_then(|winner| able.iter().position(|&place| place == winner)) {
+    if let Some(at) = winner.and_then(|winner| able.iter().position(|&index| index == winner)) {
         able[..=at].rotate_right(1);
     }
 }
@@ -216,8 +216,8 @@ fn weigh(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
 /// Draws two candidates at random and puts the less loaded one first. The other follows, then the rest in list order. A
 /// candidate at capacity is drawn only if all are.
 fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
-    able.sort_by_key(|&place| facts[usize::from(place)].is_full());
-    let free = able.iter().filter(|&&place| !facts[usize::from(place)].is_full()).count();
+    able.sort_by_key(|&index| facts[usize::from(index)].is_full());
+    let free = able.iter().filter(|&&index| !facts[usize::from(index)].is_full()).count();
     let drawn = if free == 0 { able.len() } else { free };
     if drawn < 2 {
         return;
@@ -233,7 +233,7 @@ fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) 
     let x_ms = x.latency_ms.or(y.latency_ms).unwrap_or(1.0);
     let y_ms = y.latency_ms.or(x.latency_ms).unwrap_or(1.0);
     let (first, second) = if load(y, y_ms) < load(x, x_ms) { (other, one) } else { (one, other) };
-    able.retain(|place| *place != first && *place != second);
+    able.retain(|index| *index != first && *index != second);
     able.insert(0, second);
     able.insert(0, first);
 }
@@ -241,9 +241,9 @@ fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) 
 /// Estimates the relative time of a request: each request in flight adds one latency, and a low success rate adds
 /// retries. Less room left counts as more load, so that all candidates approach their limits together.
 fn load(facts: &Facts, latency_ms: f32) -> f32 {
-    let probing = if facts.standing == super::Standing::Probing { 2.0 } else { 1.0 };
+    let probing = if facts.availability == super::Availability::Probing { 2.0 } else { 1.0 };
     let success = facts.success_rate.unwrap_or(1.0).max(0.01);
-    latency_ms.max(0.01) * (facts.in_flight as f32 + 1.0) / success * probing / facts.room().max(0.01)
+    latency_ms.max(0.01) * (facts.in_flight as f32 + 1.0) / success * probing / facts.free_share().max(0.01)
 }
 
 /// Draws from a shuffled deck. A candidate that was absent when the deck was shuffled is drawn in the next round.
@@ -251,7 +251,7 @@ fn deal(facts: &[Facts], able: &mut CandidateOrder, memory: &mut Memory, random:
     let mut dealt = None;
     for _round in 0..2 {
         while let Some(id) = memory.deck.pop() {
-            if able.iter().any(|&place| facts[usize::from(place)].id == id) {
+            if able.iter().any(|&index| facts[usize::from(index)].id == id) {
                 dealt = Some(id);
                 break;
             }
@@ -259,7 +259,7 @@ fn deal(facts: &[Facts], able: &mut CandidateOrder, memory: &mut Memory, random:
         if dealt.is_some() {
             break;
         }
-        memory.deck = able.iter().map(|&place| facts[usize::from(place)].id).collect();
+        memory.deck = able.iter().map(|&index| facts[usize::from(index)].id).collect();
         random.shuffle(&mut memory.deck);
     }
     random.shuffle(able);

@@ -57,18 +57,23 @@ impl Pool {
         }
         let family = name.strip_prefix("auto/")?;
         let is_member = |one: &Candidate| family::family_of(&one.name).as_deref() == Some(family);
-        let places = self.candidates.iter().enumerate().filter(|(_, one)| is_member(one)).map(|(place, _)| place);
-        Some(self.family(name, places.collect()))
+        let indices = self
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| is_member(one))
+            .map(|(candidate_index, _)| candidate_index);
+        Some(self.family(name, indices.collect()))
     }
 
     /// Returns the candidates that fit a channel.
     fn field(&self, ratings: &[Rating], channel: &Channel) -> Field {
         let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
         let takes = |one: &Candidate| !channel.is_free || is_free(one);
-        let prior = |(place, rating): (usize, &Rating)| {
-            let one = self.candidates.get(place).filter(|one| takes(one))?;
+        let prior = |(candidate_index, rating): (usize, &Rating)| {
+            let one = self.candidates.get(candidate_index).filter(|one| takes(one))?;
             let is_fit = channel.task.is_none_or(|task| task.fits(&one.name, one.known.takes_pictures));
-            Some((place, rating.prior(is_fit)))
+            Some((candidate_index, rating.prior(is_fit)))
         };
         Field::new(ratings.iter().enumerate().filter_map(prior).collect())
     }
@@ -76,28 +81,29 @@ impl Pool {
     /// Fills `auto/<family>` for every family whose name is not a channel's.
     pub fn families(&self) -> Vec<Ready> {
         let families = family::families(self.candidates.iter().map(|one| &*one.name));
-        let named = families.into_iter().map(|(family, places)| (format!("auto/{family}"), places));
+        let named = families.into_iter().map(|(family, indices)| (format!("auto/{family}"), indices));
         let free = named.filter(|(name, _)| auto::CHANNELS.iter().all(|channel| channel.name != name));
-        free.map(|(name, places)| self.family(&name, places)).collect()
+        free.map(|(name, indices)| self.family(&name, indices)).collect()
     }
 
-    fn family(&self, name: &str, places: Vec<usize>) -> Ready {
-        let ratings = self.rate(places.iter().copied());
-        let priors = places.into_iter().zip(ratings).map(|(place, rating)| (place, rating.prior(true)));
+    fn family(&self, name: &str, indices: Vec<usize>) -> Ready {
+        let ratings = self.rate(indices.iter().copied());
+        let priors =
+            indices.into_iter().zip(ratings).map(|(candidate_index, rating)| (candidate_index, rating.prior(true)));
         self.fill(name, &auto::OF_FAMILY, &Field::new(priors.collect()))
     }
 
     /// Rates these candidates relative to each other.
-    fn rate(&self, places: impl Iterator<Item = usize> + Clone) -> Vec<Rating> {
-        let prices = places.clone().map(|place| self.candidates.get(place).and_then(price));
-        let tiers = places.map(|place| self.tiers.get(place).copied().unwrap_or_default());
+    fn rate(&self, indices: impl Iterator<Item = usize> + Clone) -> Vec<Rating> {
+        let prices = indices.clone().map(|candidate_index| self.candidates.get(candidate_index).and_then(price));
+        let tiers = indices.map(|candidate_index| self.tiers.get(candidate_index).copied().unwrap_or_default());
         let dearness = dearness(prices);
         dearness.into_iter().zip(tiers).map(|(dearness, tier)| Rating { dearness, tier }).collect()
     }
 
     fn fill(&self, name: &str, channel: &Channel, field: &Field) -> Ready {
-        let candidate = |(place, prior): (usize, Prior)| {
-            let mut candidate = self.candidates.get(place)?.clone();
+        let candidate = |(candidate_index, prior): (usize, Prior)| {
+            let mut candidate = self.candidates.get(candidate_index)?.clone();
             candidate.known.prior = prior;
             Some(candidate)
         };
@@ -144,8 +150,8 @@ impl Field {
     fn best(&self, own: Pack) -> Vec<(usize, Prior)> {
         let mut best = first(&self.members, own, auto::MAX_CANDIDATES);
         if !self.is_kept.is_empty() {
-            let room = auto::MAX_CANDIDATES - self.is_kept.iter().filter(|is_kept| **is_kept).count();
-            let others = best.into_iter().filter(|at| !self.is_kept[*at]).take(room);
+            let free_share = auto::MAX_CANDIDATES - self.is_kept.iter().filter(|is_kept| **is_kept).count();
+            let others = best.into_iter().filter(|at| !self.is_kept[*at]).take(free_share);
             let best_of_packs = (0..self.members.len()).filter(|at| self.is_kept[*at]);
             best = others.chain(best_of_packs).collect();
             best.sort_unstable_by(|a, b| by_merit(&self.members, own, *a, *b));
@@ -158,13 +164,13 @@ impl Field {
 fn first(members: &[(usize, Prior)], pack: Pack, most: usize) -> Vec<usize> {
     let merits: Vec<f32> = members.iter().map(|(_, prior)| prior.merit(pack)).collect();
     let best_first = |a: &usize, b: &usize| merits[*b].total_cmp(&merits[*a]).then(a.cmp(b));
-    let mut places: Vec<usize> = (0..members.len()).collect();
-    if most < places.len() {
-        places.select_nth_unstable_by(most, best_first);
-        places.truncate(most);
+    let mut indices: Vec<usize> = (0..members.len()).collect();
+    if most < indices.len() {
+        indices.select_nth_unstable_by(most, best_first);
+        indices.truncate(most);
     }
-    places.sort_unstable_by(best_first);
-    places
+    indices.sort_unstable_by(best_first);
+    indices
 }
 
 /// Compares by score. Equal candidates keep their order.

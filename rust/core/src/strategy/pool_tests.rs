@@ -59,9 +59,9 @@ fn plainly(pool: &[Candidate], channel: &Channel, snapshot: &Snapshot) -> Vec<(S
         })
         .collect();
     let ordered = |pack: Pack| {
-        let mut places: Vec<usize> = (0..members.len()).collect();
-        places.sort_by(|a, b| priors[*b].merit(pack).total_cmp(&priors[*a].merit(pack)));
-        places
+        let mut indices: Vec<usize> = (0..members.len()).collect();
+        indices.sort_by(|a, b| priors[*b].merit(pack).total_cmp(&priors[*a].merit(pack)));
+        indices
     };
     let mut best_of_packs: Vec<usize> = Vec::new();
     for &pack in Pack::ALL {
@@ -70,10 +70,18 @@ fn plainly(pool: &[Candidate], channel: &Channel, snapshot: &Snapshot) -> Vec<(S
     best_of_packs.sort_unstable();
     best_of_packs.dedup();
     let own = ordered(channel.pack);
-    let room = auto::MAX_CANDIDATES - best_of_packs.len();
-    let others: Vec<usize> = own.iter().copied().filter(|place| !best_of_packs.contains(place)).take(room).collect();
-    let is_in = |place: &usize| best_of_packs.contains(place) || others.contains(place);
-    own.into_iter().filter(is_in).map(|place| (members[place].name.to_string(), priors[place])).collect()
+    let free_share = auto::MAX_CANDIDATES - best_of_packs.len();
+    let others: Vec<usize> = own
+        .iter()
+        .copied()
+        .filter(|candidate_index| !best_of_packs.contains(candidate_index))
+        .take(free_share)
+        .collect();
+    let is_in = |candidate_index: &usize| best_of_packs.contains(candidate_index) || others.contains(candidate_index);
+    own.into_iter()
+        .filter(is_in)
+        .map(|candidate_index| (members[candidate_index].name.to_string(), priors[candidate_index]))
+        .collect()
 }
 
 #[test]

@@ -193,7 +193,7 @@ impl Rules {
     }
 
     /// Returns why a target is excluded. `prefixes` are all prefixes of its provider.
-    pub fn obstacle(&self, prefixes: &[String], model: &str, facts: &Facts, ask: &Demand) -> Option<Obstacle> {
+    pub fn obstacle(&self, prefixes: &[String], model: &str, facts: &Facts, demand: &Demand) -> Option<Obstacle> {
         let is_named = |prefix: &String| self.allowed_providers.iter().any(|allowed| allowed == prefix);
         if !self.allowed_providers.is_empty() && !prefixes.iter().any(is_named) {
             return Some(Obstacle::Provider);
@@ -202,8 +202,8 @@ impl Rules {
         if !families.is_empty() && !families.iter().any(|family| is_of_family(model, family)) {
             return Some(Obstacle::Family);
         }
-        let needed = self.context.needed(ask);
-        (self.context.is_strict && self.context.is_too_small(facts, ask))
+        let needed = self.context.needed(demand);
+        (self.context.is_strict && self.context.is_too_small(facts, demand))
             .then_some(Obstacle::Window(facts.context_window, needed))
     }
 }
@@ -230,26 +230,26 @@ impl ContextRule {
     }
 
     /// Puts larger windows first if preferred, and too small windows last. Equal targets keep their order.
-    pub fn arrange(&self, facts: &[Facts], ask: &Demand, placed: &mut CandidateOrder) {
+    pub fn arrange(&self, facts: &[Facts], demand: &Demand, ordered: &mut CandidateOrder) {
         if self.prefers_large {
-            placed.sort_by_key(|&place| {
-                let one = &facts[usize::from(place)];
-                (!one.standing.is_able(), Reverse(one.context_window.unwrap_or(0)))
+            ordered.sort_by_key(|&index| {
+                let one = &facts[usize::from(index)];
+                (!one.availability.is_able(), Reverse(one.context_window.unwrap_or(0)))
             });
         }
         if self.is_set() {
-            placed.sort_by_key(|&place| self.is_too_small(&facts[usize::from(place)], ask));
+            ordered.sort_by_key(|&index| self.is_too_small(&facts[usize::from(index)], demand));
         }
     }
 
-    fn needed(&self, ask: &Demand) -> u64 {
-        self.min_window.max(ask.input_tokens)
+    fn needed(&self, demand: &Demand) -> u64 {
+        self.min_window.max(demand.input_tokens)
     }
 
     /// Returns whether a window is too small for the request, or unknown while `is_strict` is set.
-    pub fn is_too_small(&self, facts: &Facts, ask: &Demand) -> bool {
+    pub fn is_too_small(&self, facts: &Facts, demand: &Demand) -> bool {
         match facts.context_window {
-            Some(window) => self.is_set() && window < self.needed(ask),
+            Some(window) => self.is_set() && window < self.needed(demand),
             None => self.is_strict,
         }
     }
@@ -317,9 +317,9 @@ mod tests {
     #[test]
     fn providers_families_and_windows_leave_targets_out() {
         let facts = |window| Facts { context_window: window, ..Facts::default() };
-        let ask = Demand { input_tokens: 9_000, ..Demand::default() };
+        let demand = Demand { input_tokens: 9_000, ..Demand::default() };
         let prefixes = ["lab".to_owned(), "n1".to_owned()];
-        let obstacle = |json: &str, window| rules(json).obstacle(&prefixes, "org/Claude-4", &facts(window), &ask);
+        let obstacle = |json: &str, window| rules(json).obstacle(&prefixes, "org/Claude-4", &facts(window), &demand);
         assert_eq!(obstacle("{}", None), None);
         assert_eq!(obstacle(r#"{"allowed_providers":["n1"]}"#, None), None);
         assert_eq!(obstacle(r#"{"allowed_providers":["n2"]}"#, None), Some(Obstacle::Provider));
@@ -331,10 +331,10 @@ mod tests {
         assert_eq!(obstacle(strict, None), Some(Obstacle::Window(None, 9_000)));
         let lenient = rules(r#"{"context":{"min_window":10000}}"#);
         assert!(
-            lenient.context.is_too_small(&facts(Some(9_500)), &ask)
-                && !lenient.context.is_too_small(&facts(None), &ask)
+            lenient.context.is_too_small(&facts(Some(9_500)), &demand)
+                && !lenient.context.is_too_small(&facts(None), &demand)
         );
-        assert_eq!(lenient.obstacle(&prefixes, "m", &facts(Some(9_500)), &ask), None);
+        assert_eq!(lenient.obstacle(&prefixes, "m", &facts(Some(9_500)), &demand), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::combo::WindowName;
 use super::facts::Prior;
-use super::{auto, order, Demand, Facts, Memory, Params, QuotaWindow, Random, Standing, Strategy};
+use super::{auto, order, Availability, Demand, Facts, Memory, Params, QuotaWindow, Random, Strategy};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ fn plain(n: usize) -> Vec<Facts> {
 
 struct Desk {
     params: Params,
-    ask: Demand,
+    demand: Demand,
     memory: Memory,
     random: Random,
 }
@@ -25,14 +25,14 @@ impl Desk {
     fn new(seed: u64) -> Self {
         Self {
             params: Params::default(),
-            ask: Demand::default(),
+            demand: Demand::default(),
             memory: Memory::default(),
             random: Random::seeded(seed),
         }
     }
 
     fn order(&mut self, strategy: Strategy, facts: &[Facts]) -> Vec<usize> {
-        let order = order(strategy, &self.params, facts, &self.ask, &mut self.memory, &mut self.random);
+        let order = order(strategy, &self.params, facts, &self.demand, &mut self.memory, &mut self.random);
         order.into_iter().map(usize::from).collect()
     }
 
@@ -61,10 +61,10 @@ prop_compose! {
 
 prop_compose! {
     fn any_facts()(
-        standing in prop_oneof![
-            4 => Just(Standing::Able), 1 => Just(Standing::Probing), 1 => Just(Standing::Resting), 1 => Just(Standing::Closed)
+        availability in prop_oneof![
+            4 => Just(Availability::Able), 1 => Just(Availability::Probing), 1 => Just(Availability::Cooling), 1 => Just(Availability::Closed)
         ],
-        rest_ms in 1u64..100_000,
+        cooldown_ms in 1u64..100_000,
         weight in 0.0f32..100.0,
         cheapness in 0.0f32..1.0,
         in_flight in 0u32..50,
@@ -80,8 +80,8 @@ prop_compose! {
         Facts {
             takes_pictures: None,
             id: 0,
-            standing,
-            rest_ms: if standing == Standing::Resting { rest_ms } else { 0 },
+            availability,
+            cooldown_ms: if availability == Availability::Cooling { cooldown_ms } else { 0 },
             prior: Prior { cheapness, ..Prior::default() },
             weight, in_flight, used, capacity, latency_ms, success_rate,
             rate_left: own_limits.0,
@@ -113,18 +113,18 @@ proptest! {
         facts in any_list(), strategy in any_strategy(), seed: u64, affinity: Option<u64>, last in proptest::option::of(1u64..40),
     ) {
         let mut desk = Desk::new(seed);
-        desk.ask.affinity = affinity;
-        desk.ask.last_target = last;
+        desk.demand.affinity = affinity;
+        desk.demand.last_target = last;
         for _ in 0..3 {
             let order = desk.order(strategy, &facts);
             let expected: HashSet<usize> =
-                (0..facts.len()).filter(|&at| facts[at].standing != Standing::Closed).collect();
+                (0..facts.len()).filter(|&at| facts[at].availability != Availability::Closed).collect();
             prop_assert_eq!(order.iter().copied().collect::<HashSet<_>>(), expected.clone());
             prop_assert_eq!(order.len(), expected.len());
-            let able = order.iter().take_while(|&&at| facts[at].standing.is_able()).count();
-            let rests: Vec<u64> = order[able..].iter().map(|&at| facts[at].rest_ms).collect();
-            prop_assert!(order[able..].iter().all(|&at| facts[at].standing == Standing::Resting));
-            prop_assert!(rests.is_sorted(), "the soonest first: {:?}", rests);
+            let able = order.iter().take_while(|&&at| facts[at].availability.is_able()).count();
+            let cooldowns: Vec<u64> = order[able..].iter().map(|&at| facts[at].cooldown_ms).collect();
+            prop_assert!(order[able..].iter().all(|&at| facts[at].availability == Availability::Cooling));
+            prop_assert!(cooldowns.is_sorted(), "the soonest first: {:?}", cooldowns);
             if !matches!(strategy, Strategy::Fusion | Strategy::Pipeline) {
                 let shut: Vec<bool> = order[..able].iter().map(|&at| facts[at].is_shut).collect();
                 prop_assert!(shut.is_sorted(), "those with room first: {:?}", shut);
@@ -143,7 +143,7 @@ proptest! {
     #[test]
     fn a_session_stays_with_its_target_while_that_is_able(facts in any_list(), strategy in any_strategy(), seed: u64, last in 1u64..40) {
         let mut desk = Desk::new(seed);
-        desk.ask.last_target = Some(last);
+        desk.demand.last_target = Some(last);
         let there = facts.iter().position(|one| one.id == last && one.is_open());
         if let (Some(there), true) = (there, strategy != Strategy::ContextRelay) {
             prop_assert_eq!(desk.order(strategy, &facts)[0], there);
@@ -155,7 +155,7 @@ proptest! {
         for strategy in [Strategy::Priority, Strategy::Fusion, Strategy::Pipeline] {
             let order = Desk::new(1).order(strategy, &facts);
             let is_staged = strategy != Strategy::Priority;
-            let able = order.into_iter().filter(|&at| facts[at].is_open() || (is_staged && facts[at].standing.is_able()));
+            let able = order.into_iter().filter(|&at| facts[at].is_open() || (is_staged && facts[at].availability.is_able()));
             prop_assert!(able.is_sorted());
         }
     }
@@ -165,9 +165,9 @@ proptest! {
         let order = |strategy: Strategy| -> Vec<usize> {
             Desk::new(1).order(strategy, &facts).into_iter().filter(|&at| facts[at].is_open()).collect()
         };
-        let ask = Demand::default();
+        let demand = Demand::default();
         let costs: Vec<u128> =
-            order(Strategy::CostOptimized).iter().map(|&at| facts[at].cost(&ask).unwrap_or(u128::MAX)).collect();
+            order(Strategy::CostOptimized).iter().map(|&at| facts[at].cost(&demand).unwrap_or(u128::MAX)).collect();
         prop_assert!(costs.is_sorted());
         let windows: Vec<u64> =
             order(Strategy::ContextOptimized).iter().map(|&at| facts[at].context_window.unwrap_or(0)).collect();
@@ -177,7 +177,7 @@ proptest! {
         let used: Vec<(u32, u64)> =
             order(Strategy::LeastUsed).iter().map(|&at| (facts[at].in_flight, facts[at].used)).collect();
         prop_assert!(used.is_sorted());
-        let full: Vec<bool> = order(Strategy::FillFirst).iter().map(|&at| facts[at].is_full() || facts[at].room() <= 0.02).collect();
+        let full: Vec<bool> = order(Strategy::FillFirst).iter().map(|&at| facts[at].is_full() || facts[at].free_share() <= 0.02).collect();
         prop_assert!(full.is_sorted(), "those with room first");
     }
 
@@ -224,11 +224,11 @@ proptest! {
     fn one_affinity_goes_to_one_place_and_a_loss_moves_only_its_own(n in 2usize..20, lost in 0usize..20, affinity: u64) {
         let mut facts = plain(n);
         let mut desk = Desk::new(1);
-        desk.ask.affinity = Some(affinity);
+        desk.demand.affinity = Some(affinity);
         let before = desk.order(Strategy::CacheOptimized, &facts);
         prop_assert_eq!(&desk.order(Strategy::CacheOptimized, &facts), &before);
         let lost = lost % n;
-        facts[lost].standing = Standing::Closed;
+        facts[lost].availability = Availability::Closed;
         let after = desk.order(Strategy::CacheOptimized, &facts);
         let expected: Vec<usize> = before.into_iter().filter(|&at| at != lost).collect();
         prop_assert_eq!(after, expected);
@@ -297,7 +297,7 @@ fn without_weights_and_by_chance_each_is_as_likely() {
 #[test]
 fn the_share_of_one_that_is_away_goes_to_all_others_alike() {
     let mut facts = plain(5);
-    facts[2].standing = Standing::Resting;
+    facts[2].availability = Availability::Cooling;
     for strategy in [Strategy::RoundRobin, Strategy::Random, Strategy::StrictRandom, Strategy::Weighted] {
         let counts = Desk::new(17).firsts(strategy, &facts, DRAWS);
         assert_eq!(counts[2], 0);
@@ -337,9 +337,9 @@ fn the_cost_counts_what_goes_in_and_what_comes_out() {
     let of = |id, input, output| Facts { id, price_input: Some(input), price_output: Some(output), ..Facts::default() };
     let facts = [of(1, 1, 100), of(2, 10, 20), Facts { id: 3, ..Facts::default() }];
     let mut desk = Desk::new(1);
-    desk.ask = Demand { input_tokens: 100, output_tokens: 1, ..Demand::default() };
+    desk.demand = Demand { input_tokens: 100, output_tokens: 1, ..Demand::default() };
     assert_eq!(desk.order(Strategy::CostOptimized, &facts), [0, 1, 2], "a long question, a short answer");
-    desk.ask = Demand { input_tokens: 10, output_tokens: 100, ..Demand::default() };
+    desk.demand = Demand { input_tokens: 10, output_tokens: 100, ..Demand::default() };
     assert_eq!(desk.order(Strategy::CostOptimized, &facts), [1, 0, 2], "a short question, a long answer; unknown last");
 }
 
@@ -349,7 +349,7 @@ fn a_cache_key_spreads_over_all() {
     let mut desk = Desk::new(1);
     let mut counts = [0; 4];
     for key in 0..DRAWS as u64 {
-        desk.ask.affinity = Some(key);
+        desk.demand.affinity = Some(key);
         counts[desk.order(Strategy::CacheOptimized, &facts)[0]] += 1;
     }
     for count in counts {
@@ -403,7 +403,7 @@ fn a_session_is_relayed_when_its_target_has_spent_its_quota() {
     let of =
         |id, remaining| Facts { id, session: Some(QuotaWindow { remaining, resets_in_ms: 1 }), ..Facts::default() };
     let mut desk = Desk::new(1);
-    desk.ask.last_target = Some(2);
+    desk.demand.last_target = Some(2);
     assert_eq!(desk.order(Strategy::ContextRelay, &[of(1, 0.9), of(2, 0.5), of(3, 0.9)]), [1, 0, 2]);
     assert_eq!(desk.order(Strategy::ContextRelay, &[of(1, 0.9), of(2, 0.10), of(3, 0.9)]), [0, 2, 1]);
 }

@@ -15,7 +15,7 @@ const MAX_REFERENCES: u32 = 10_000;
 
 /// An open object or list.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Open<'b> {
     is_object: bool,
     /// The member that has it as value, or as an element of its list.

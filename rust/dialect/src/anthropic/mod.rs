@@ -1,9 +1,10 @@
 //! Anthropic's messages dialect, complete and streamed.
 //!
 //! - `request_in` and `request_out` read and write requests; `tools_in` reads tools, `schema` closes JSON schemas.
-//! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
+//! - `complete` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
 //! - `usage` reads token counts.
 
+pub(crate) mod complete;
 pub(crate) mod request_in;
 pub(crate) mod request_out;
 mod schema;
@@ -11,4 +12,3 @@ pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 mod tools_in;
 pub(crate) mod usage;
-pub(crate) mod whole;

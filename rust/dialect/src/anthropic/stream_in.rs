@@ -6,8 +6,8 @@ use fairlead_core::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::complete::{stop, BlockIn, StopDetails};
 use super::usage::Counts;
-use super::whole::{stop, BlockIn, StopDetails};
 use crate::model::{Event, Stop};
 use crate::openai::error::error_fields;
 use crate::step::{Malformed, Step};

@@ -2,9 +2,9 @@
 
 use fairlead_core::Usage;
 
+use super::complete::stop_reason;
 use super::request_out::source;
 use super::usage;
-use super::whole::stop_reason;
 use crate::media::as_link;
 use crate::model::{Content, Event, Stop};
 use crate::portable_id::written;

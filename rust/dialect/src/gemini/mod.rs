@@ -2,9 +2,10 @@
 //!
 //! - `request_in` and `request_out` read and write requests with their `part`s and `schema`s; `part_out`
 //!   writes parts.
-//! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
+//! - `complete` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
 //! - `usage` reads token counts; `replay` decides which answers are cacheable.
 
+pub(crate) mod complete;
 mod part;
 mod part_out;
 pub(crate) mod replay;
@@ -14,4 +15,3 @@ mod schema;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 pub(crate) mod usage;
-pub(crate) mod whole;

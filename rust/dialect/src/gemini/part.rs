@@ -199,7 +199,7 @@ fn sign<'a>(parts: &mut Vec<Part<'a>>, part: &PartIn<'a>, path: &dyn Fn() -> Str
         return;
     }
     match parts.last_mut().map(|last| &mut last.content) {
-        Some(Content::Thinking { signature: place @ None, .. }) => *place = Some(signature),
+        Some(Content::Thinking { signature: slot @ None, .. }) => *slot = Some(signature),
         _ => match crate::signature::redacted_in(&signature.decode()) {
             Some(data) => parts.push(Part::new(path(), Content::Redacted(data.to_owned().into()))),
             None => {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use fairlead_core::{Dialect, Error, Level, ModelFacts, NameRule, Output, Thinking};
 
+use super::complete::write_call;
 use super::part_out::write_part;
 use super::schema::without_const;
-use super::whole::write_call;
 use crate::accepted::{level, sampling, Sampling};
 use crate::fit::Destination;
 use crate::left_out::LeftOut;

@@ -4,9 +4,9 @@
 use fairlead_core::Usage;
 use serde_json::value::RawValue;
 
+use super::complete::{stop, ResponseIn};
 use super::part::AnswerPartIn;
 use super::usage;
-use super::whole::{stop, ResponseIn};
 use crate::call_ids::CallIds;
 use crate::ending::{self, Ending};
 use crate::model::{Event, Stop};

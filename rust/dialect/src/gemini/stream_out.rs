@@ -4,9 +4,9 @@
 
 use fairlead_core::Usage;
 
+use super::complete::{finish_reason, write_call, write_text};
 use super::part_out::write_part;
 use super::usage;
-use super::whole::{finish_reason, write_call, write_text};
 use crate::arguments::CallBuffer;
 use crate::model::{Call, Event, Part, Stop};
 use crate::shapes::{error_body, ErrorText, Surface};
@@ -129,8 +129,8 @@ impl Encoder {
             }
             Event::Arguments(text) => self.call.push(&text),
             Event::BlockEnd => {
-                let call = self.call.take_whole();
-                self.tell_call(call, out);
+                let call = self.call.take_complete();
+                self.write_call_event(call, out);
             }
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Encoder {
     /// Writes the regular end of the stream.
     pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let call = self.call.take_last(stop)?;
-        self.tell_call(call, out);
+        self.write_call_event(call, out);
         let mut chunk = Writer::default();
         chunk.open(b'{').key("candidates").open(b'[').open(b'{').key("content").open(b'{').key("parts").open(b'[');
         write_text(&mut chunk, &"".into(), self.signature.take().as_deref());
@@ -173,11 +173,11 @@ impl Encoder {
 
     fn end_call(&mut self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let call = self.call.take()?;
-        self.tell_call(call, out);
+        self.write_call_event(call, out);
         Ok(())
     }
 
-    fn tell_call(&mut self, call: Option<Call<'_>>, out: &mut Vec<u8>) {
+    fn write_call_event(&mut self, call: Option<Call<'_>>, out: &mut Vec<u8>) {
         let Some(call) = call else { return };
         let signature = self.signature.take();
         self.chunk(out, |part| write_call(part, &call, true, signature.as_deref()));

@@ -14,7 +14,7 @@ pub struct AnswerForm {
     /// The model name in the request.
     pub model: String,
     /// The caller did not disable reasoning.
-    pub tells_thinking: bool,
+    pub shows_thinking: bool,
 }
 
 /// The times that a line of an answer reports.

@@ -3,19 +3,19 @@
 //! lines.
 //!
 //! - `request_in` reads requests, and `image` detects the type of their images.
-//! - `line` has the common members of lines, `whole` writes complete answers, and `stream_out` writes events as lines.
+//! - `line` has the common members of lines, `complete` writes complete answers, and `stream_out` writes events as lines.
 //! - [`stream`] splits a chat stream into events and converts them to lines.
 //! - `embed` has the two calls for embeddings.
 //!
 //! docs/explanation/dialects.md lists what is translated and what is dropped.
 
+mod complete;
 mod embed;
 mod image;
 mod line;
 mod request_in;
 mod stream;
 mod stream_out;
-mod whole;
 
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind, Retry};
@@ -38,14 +38,14 @@ pub enum OllamaCall {
 /// Translates a complete chat completion to Ollama's format.
 pub fn answer(form: &AnswerForm, completion: &[u8], at: AnswerTime) -> Result<Bytes, Error> {
     let invalid = |_: Error| {
-        let message = "The provider's answer cannot be told in Ollama's form.";
+        let message = "The provider's answer cannot be expressed in Ollama's format.";
         Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message)
     };
     let read = |json: &[u8]| {
-        let mut answer = openai::whole::read(json)?;
+        let mut answer = openai::complete::read(json)?;
         arguments::fit(&mut answer, ArgumentsShape::Object)?;
         media::link_others(&mut answer, |content| matches!(content, Content::Image(Source::Base64 { .. })));
-        Ok(Bytes::from(whole::write(form, &answer, at)))
+        Ok(Bytes::from(complete::write(form, &answer, at)))
     };
     lenient::read(completion, read).map_err(invalid)
 }
@@ -53,5 +53,5 @@ pub fn answer(form: &AnswerForm, completion: &[u8], at: AnswerTime) -> Result<By
 /// The answer to a request without a message, which clients use to load or unload a model. The model is always reported
 /// as loaded.
 pub fn loaded(form: &AnswerForm, unloads: bool, at: AnswerTime) -> Bytes {
-    Bytes::from(whole::write_loaded(form, unloads, at))
+    Bytes::from(complete::write_loaded(form, unloads, at))
 }

@@ -232,7 +232,7 @@ impl<'a> Body<'a> {
         // The provider is selected later.
         let to = Destination { model: bare.unwrap_or(&model), fit: &Fit::default(), facts: &ModelFacts::default() };
         let chat = request_out::write(&request, to, size, &mut LeftOut::default())?;
-        let form = AnswerForm { call, model, tells_thinking: self.think != Some(false) };
+        let form = AnswerForm { call, model, shows_thinking: self.think != Some(false) };
         Ok(OllamaRequest { chat: Bytes::from(chat), form, stream: request.stream, load })
     }
 }

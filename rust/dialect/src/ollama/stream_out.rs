@@ -35,7 +35,7 @@ impl Encoder {
             }
             Event::Thinking(text) => {
                 self.end_call(at, out)?;
-                if self.form.tells_thinking {
+                if self.form.shows_thinking {
                     out.extend_from_slice(&self.form.piece(at, &"".into(), |message| {
                         message.member("thinking", &text);
                     }));
@@ -59,8 +59,8 @@ impl Encoder {
             }
             Event::Arguments(text) => self.call.push(&text),
             Event::BlockEnd => {
-                let call = self.call.take_whole();
-                self.tell_call(call, at, out);
+                let call = self.call.take_complete();
+                self.write_call_event(call, at, out);
             }
         }
         Ok(())
@@ -80,7 +80,7 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) -> Result<(), Malformed> {
         let call = self.call.take_last(stop)?;
-        self.tell_call(call, at, out);
+        self.write_call_event(call, at, out);
         let mut line = Writer::default();
         self.form.open(&mut line, at);
         self.form.message(&mut line, &"".into(), |_| {});
@@ -105,11 +105,11 @@ impl Encoder {
 
     fn end_call(&mut self, at: AnswerTime, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let call = self.call.take()?;
-        self.tell_call(call, at, out);
+        self.write_call_event(call, at, out);
         Ok(())
     }
 
-    fn tell_call(&mut self, call: Option<Call<'_>>, at: AnswerTime, out: &mut Vec<u8>) {
+    fn write_call_event(&mut self, call: Option<Call<'_>>, at: AnswerTime, out: &mut Vec<u8>) {
         let Some(call) = call else { return };
         let index = self.calls;
         self.calls += 1;

@@ -74,7 +74,7 @@ impl CallOrder {
 
     /// Emits a non-empty text, or queues it while the open call's arguments are incomplete. An emitted text ends the
     /// open call.
-    pub(super) fn say(
+    pub(super) fn push(
         &mut self,
         kind: TextKind,
         text: Text<'_>,
@@ -285,9 +285,9 @@ mod tests {
     fn a_text_inside_of_arguments_comes_after_them() {
         let out = shown(|order, emit| {
             order.read(piece(0, Some("a"), "{"), emit).expect("begun");
-            order.say(TextKind::Text, "hm".into(), emit).expect("kept");
+            order.push(TextKind::Text, "hm".into(), emit).expect("kept");
             order.read(piece(0, None, "}"), emit).expect("goes on");
-            order.say(TextKind::Text, "so".into(), emit).expect("text_so_far");
+            order.push(TextKind::Text, "so".into(), emit).expect("text_so_far");
         });
         assert_eq!(out, "<a>{}hmso");
     }
@@ -307,7 +307,7 @@ mod tests {
         let mut order = CallOrder::default();
         order.read(piece(0, Some("a"), "{"), &mut |_| {}).expect("begun");
         let long = "x".repeat(1 << 20);
-        let sent = (0..6).try_for_each(|_| order.say(TextKind::Text, long.clone().into(), &mut |_| {}));
+        let sent = (0..6).try_for_each(|_| order.push(TextKind::Text, long.clone().into(), &mut |_| {}));
         assert_eq!(sent, Err(Malformed));
         assert_eq!(order.read(piece(7, None, "1"), &mut |_| {}), Err(Malformed), "arguments of nothing");
     }

@@ -70,11 +70,12 @@ fn of_detail(detail: &Json) -> Option<UpstreamError> {
     let fault = detail.get(0).unwrap_or(detail);
     let text = |name: &str| fault.get(name).and_then(Json::as_str);
     let message = fault.as_str().or_else(|| text("msg")).or_else(|| text("message"))?;
-    let place = fault.get("loc").and_then(Json::as_array).and_then(|place| place.last()).and_then(Json::as_str);
+    let location =
+        fault.get("loc").and_then(Json::as_array).and_then(|location| location.last()).and_then(Json::as_str);
     Some(UpstreamError {
         message: first_line(message),
         code: text("type").map(|code| cut(code, MAX_NAME_CHARS)),
-        param: place.map(|place| cut(place, MAX_NAME_CHARS)),
+        param: location.map(|location| cut(location, MAX_NAME_CHARS)),
         ..UpstreamError::default()
     })
 }

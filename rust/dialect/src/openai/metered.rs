@@ -144,7 +144,7 @@ enum Reason {
     /// No choices have arrived, so it is another kind of stream.
     NotNeeded,
     Missing,
-    Said,
+    Found,
 }
 
 /// Follows a stream of typed events to its end.
@@ -242,10 +242,10 @@ impl Meter {
         let rest = self.framer.close();
         let error = broken.or_else(|| {
             let message = "The provider ended its stream before the answer was complete.";
-            (!is_finished || (rest.mid_event && !rest.whole))
+            (!is_finished || (rest.mid_event && !rest.is_complete))
                 .then(|| Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
         });
-        let rest = if error.is_none() && rest.whole { rest.bytes } else { Bytes::new() };
+        let rest = if error.is_none() && rest.is_complete { rest.bytes } else { Bytes::new() };
         Ending { usage, units, error, rest, reported: None }
     }
 }
@@ -269,7 +269,7 @@ impl State {
             Err(_) => {
                 // The start of an event that is too long to buffer is not complete JSON. The finish reason may
                 // follow later in the event.
-                self.reason = Reason::Said;
+                self.reason = Reason::Found;
                 Verdict::Pass
             }
         }
@@ -282,8 +282,8 @@ impl State {
             return Ok(Verdict::Last);
         }
         self.usage = read_usage(data, &scan).or(self.usage);
-        if self.reason != Reason::Said && scan.get("choices").is_some_and(|choices| choices.elements > 0) {
-            self.reason = if has_finish(data) { Reason::Said } else { Reason::Missing };
+        if self.reason != Reason::Found && scan.get("choices").is_some_and(|choices| choices.elements > 0) {
+            self.reason = if has_finish(data) { Reason::Found } else { Reason::Missing };
             self.unfinished.begin(data);
         }
         let kind = scan.get("type").and_then(|kind| json::as_str(data, kind));
@@ -435,9 +435,9 @@ mod tests {
         let added = "data: {\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"text\":\"\"}]}\n\n";
         assert_eq!((sent, ending.error), ([text, added, done].concat(), None));
         assert!(followed(text, 7).1.error.is_some());
-        let whole = [text, stop, done].concat();
-        let (sent, ending) = followed(&whole, 7);
-        assert!(sent == whole && ending.error.is_none());
+        let is_complete = [text, stop, done].concat();
+        let (sent, ending) = followed(&is_complete, 7);
+        assert!(sent == is_complete && ending.error.is_none());
         // A stream without choices has no finish reasons.
         assert!(followed(done, 7).1.error.is_none());
     }

@@ -12,10 +12,10 @@
 //!
 //! - `members` and `part`: what both OpenAI dialects share
 //! - `request_in` and `request_out`, with `members_out` and `reasoning_out` for members that depend on a model's facts
-//! - `tools_in`: tools and the choice among them; `thought_in`: reasoning in an assistant message
+//! - `tools_in`: tools and the choice among them; `reasoning_in`: reasoning in an assistant message
 //! - `message`: the message of an answer, complete or in pieces
 //! - `call_order`: the order of parallel calls in a stream
-//! - `whole`, `stream_in`, `stream_out`: answers
+//! - `complete`, `stream_in`, `stream_out`: answers
 //! - `strict`: schemas that strict mode accepts
 //! - `usage`: token counts
 
@@ -28,19 +28,19 @@ pub mod request;
 pub mod stream;
 
 mod call_order;
+pub(crate) mod complete;
 pub(crate) mod error;
 pub(crate) mod members;
 pub(crate) mod members_out;
 mod message;
 pub(crate) mod part;
+mod reasoning_in;
 pub(crate) mod reasoning_out;
 pub(crate) mod request_in;
 pub(crate) mod request_out;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 mod strict;
-mod thought_in;
 pub(crate) mod tools_in;
 mod unfinished;
 pub(crate) mod usage;
-pub(crate) mod whole;

@@ -51,17 +51,17 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
         Some(value) if value.is_null() => false,
         Some(value) => value.as_bool().ok_or_else(|| wrong("stream", "must be a boolean"))?,
     };
-    let (asks_usage, ask_usage) = if needs.has_stream_options {
+    let (requests_usage, request_usage) = if needs.has_stream_options {
         usage_option(body, scan.get("stream_options"), scan.close())?
     } else {
         (true, None)
     };
-    let count = |name| scan.get(name).and_then(|value| whole(body, value));
+    let count = |name| scan.get(name).and_then(|value| whole_number(body, value));
     let most = count("max_completion_tokens").or_else(|| count("max_tokens")).or_else(|| count("max_output_tokens"));
     let request = ChatRequest {
         model,
         stream,
-        asks_usage,
+        requests_usage,
         messages: 0,
         max_output_tokens: if needs.makes_tokens { most } else { Some(0) },
         choices: count("n").unwrap_or(1).max(1),
@@ -72,7 +72,7 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
         reads_list: false,
         is_completion: needs.has_stream_options,
         model_span,
-        ask_usage: ask_usage.filter(|_| stream),
+        request_usage: request_usage.filter(|_| stream),
     };
     Ok((request, body.clone()))
 }
@@ -83,7 +83,7 @@ pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, E
     Ok(ChatRequest {
         model: model.to_owned(),
         stream,
-        asks_usage: true,
+        requests_usage: true,
         messages: 0,
         max_output_tokens: Some(0),
         choices,
@@ -94,12 +94,12 @@ pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, E
         reads_list: false,
         is_completion: false,
         model_span: 0..0,
-        ask_usage: None,
+        request_usage: None,
     })
 }
 
 /// Returns the integer value of a member. Any other value is left for the provider to reject.
-fn whole(body: &[u8], value: Value) -> Option<u64> {
+fn whole_number(body: &[u8], value: Value) -> Option<u64> {
     (value.kind == Kind::Number).then(|| json::as_u64(body, value)).flatten()
 }
 

@@ -16,18 +16,18 @@ const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 /// Reasoning, and the ids of the calls that followed it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Thought {
+pub struct Reasoning {
     pub text: String,
     pub call_ids: Vec<String>,
 }
 
-impl Thought {
+impl Reasoning {
     /// Returns `None` if there was no tool call or no reasoning.
     fn complete(self) -> Option<Self> {
         (!self.text.is_empty() && !self.call_ids.is_empty() && self.text.len() <= MAX_TEXT_BYTES).then_some(self)
     }
 
-    fn hear(&mut self, message: MessageIn<'_>) {
+    fn add(&mut self, message: MessageIn<'_>) {
         if let Some(text) = message.reasoning_content.filter(|_| self.text.len() <= MAX_TEXT_BYTES) {
             self.text.push_str(&text);
         }
@@ -67,43 +67,43 @@ struct ChoiceIn<'a> {
 }
 
 /// Reads the reasoning of a complete chat completion.
-pub fn of_answer(body: &[u8]) -> Option<Thought> {
+pub fn of_answer(body: &[u8]) -> Option<Reasoning> {
     let answer: AnswerIn<'_> = serde_json::from_slice(body).ok()?;
-    let mut thought = Thought::default();
+    let mut collected = Reasoning::default();
     for choice in answer.choices.into_iter().filter(|choice| choice.index == 0) {
-        thought.hear(choice.message);
+        collected.add(choice.message);
     }
-    thought.complete()
+    collected.complete()
 }
 
 /// Reads the reasoning from a stream of chat completion chunks.
-pub struct Listener {
+pub struct ReasoningCollector {
     framer: Framer,
-    thought: Thought,
+    collected: Reasoning,
 }
 
-impl std::fmt::Debug for Listener {
+impl std::fmt::Debug for ReasoningCollector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Listener").finish_non_exhaustive()
     }
 }
 
-impl Default for Listener {
+impl Default for ReasoningCollector {
     fn default() -> Self {
-        Self { framer: Framer::new(Limits::default()), thought: Thought::default() }
+        Self { framer: Framer::new(Limits::default()), collected: Reasoning::default() }
     }
 }
 
-impl Listener {
+impl ReasoningCollector {
     pub fn push(&mut self, chunk: &Bytes) {
-        let Self { framer, thought } = self;
+        let Self { framer, collected } = self;
         framer.push(chunk, |part| {
             if let Part::Event(event) = part {
                 let data = data_of(event);
                 let chunk = data.as_deref().and_then(|data| serde_json::from_slice::<AnswerIn<'_>>(data).ok());
                 for choice in chunk.into_iter().flat_map(|chunk| chunk.choices) {
                     if choice.index == 0 {
-                        thought.hear(choice.delta);
+                        collected.add(choice.delta);
                     }
                 }
             }
@@ -111,8 +111,8 @@ impl Listener {
         });
     }
 
-    pub fn finish(self) -> Option<Thought> {
-        self.thought.complete()
+    pub fn finish(self) -> Option<Reasoning> {
+        self.collected.complete()
     }
 }
 
@@ -166,7 +166,7 @@ fn missing(
     raw: &RawValue,
     find: &mut impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>,
 ) -> Option<(usize, usize, String)> {
-    let place = |part: &str| (part.as_ptr() as usize).checked_sub(body.as_ptr() as usize);
+    let offset_of = |part: &str| (part.as_ptr() as usize).checked_sub(body.as_ptr() as usize);
     let message: ReasoningMessageIn<'_> = serde_json::from_str(raw.get()).ok()?;
     let calls = message.tool_calls.filter(|_| message.role == "assistant")?;
     let reasoning = message.reasoning_content.map(RawValue::get);
@@ -183,11 +183,11 @@ fn missing(
         None => "\"\"".to_owned(),
     };
     if let Some(reasoning) = reasoning {
-        let start = place(reasoning)?;
+        let start = offset_of(reasoning)?;
         return Some((start, start + reasoning.len(), text));
     }
     // Insert after the opening brace. The comma is valid because a message with tool calls has members.
-    let start = place(raw.get())? + 1;
+    let start = offset_of(raw.get())? + 1;
     Some((start, start, format!("\"reasoning_content\":{text},")))
 }
 
@@ -210,8 +210,11 @@ mod tests {
     fn what_was_thought_before_a_call_is_heard() {
         let message = json!({"content": null, "reasoning_content": "hm", "tool_calls": [{"id": "a"}, {"id": "b"}]});
         let body = json!({"choices": [{"index": 0, "message": message}]}).to_string();
-        let thought = of_answer(body.as_bytes()).expect("was thought");
-        assert_eq!((thought.text.as_str(), thought.call_ids.as_slice()), ("hm", &["a".to_owned(), "b".to_owned()][..]));
+        let collected = of_answer(body.as_bytes()).expect("was thought");
+        assert_eq!(
+            (collected.text.as_str(), collected.call_ids.as_slice()),
+            ("hm", &["a".to_owned(), "b".to_owned()][..])
+        );
         for message in [
             json!({"content": "Hi", "reasoning_content": "hm"}),
             json!({"content": null, "tool_calls": [{"id": "a"}]}),
@@ -235,11 +238,11 @@ mod tests {
         ]
         .concat();
         for step in 1..stream.len() {
-            let mut listener = Listener::default();
+            let mut listener = ReasoningCollector::default();
             stream.as_bytes().chunks(step).for_each(|chunk| listener.push(&Bytes::copy_from_slice(chunk)));
-            let thought = listener.finish().expect("was thought");
+            let collected = listener.finish().expect("was thought");
             assert_eq!(
-                (thought.text.as_str(), thought.call_ids.as_slice()),
+                (collected.text.as_str(), collected.call_ids.as_slice()),
                 ("so it \u{e9}", &["call_1".to_owned()][..])
             );
         }

@@ -12,8 +12,8 @@ use fairlead_core::{Error, ErrorKind, ServiceTier};
 
 use super::usage::service_of;
 use crate::fit::Edits;
-use crate::place::Place;
 use crate::provider_members::{self, Purpose};
+use crate::url_params::UrlParams;
 use crate::Pieces;
 
 /// The maximum nesting of a request body.
@@ -29,7 +29,7 @@ pub struct ChatRequest {
     pub model: String,
     pub stream: bool,
     /// The caller asked for the usage chunk.
-    pub asks_usage: bool,
+    pub requests_usage: bool,
     /// The number of messages.
     pub messages: usize,
     /// The requested maximum output per choice.
@@ -51,7 +51,7 @@ pub struct ChatRequest {
     /// Empty if the URL names the model.
     pub(crate) model_span: Range<usize>,
     /// The edit that makes the body ask for usage. `None` if it already does or is not a stream.
-    pub(super) ask_usage: Option<Splice>,
+    pub(super) request_usage: Option<Splice>,
 }
 
 /// Text that replaces a span.
@@ -69,13 +69,13 @@ impl ChatRequest {
 
     /// Returns this request, read from a rewritten body, with the model and the references of the original request.
     #[must_use]
-    pub fn going_on_from(self, named: Self) -> Self {
+    pub fn continued_from(self, named: Self) -> Self {
         Self { model: named.model, previous: named.previous, conversation: named.conversation, ..self }
     }
 
     /// Disables the usage edit, for dialects without `stream_options` that always report usage.
     pub(crate) fn pass_options(&mut self) {
-        self.ask_usage = None;
+        self.request_usage = None;
     }
 }
 
@@ -101,13 +101,13 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         Some(value) if value.is_null() => false,
         Some(value) => value.as_bool().ok_or_else(|| wrong("stream", "must be a boolean"))?,
     };
-    let (asks_usage, splice) = usage_option(body, scan.get("stream_options"), scan.close())?;
+    let (requests_usage, splice) = usage_option(body, scan.get("stream_options"), scan.close())?;
     // A value that is not a count is left for the provider to reject.
     let count = |value: Option<Value>| std::str::from_utf8(body.get(value?.span())?).ok()?.parse::<u64>().ok();
     Ok(ChatRequest {
         model,
         stream,
-        asks_usage,
+        requests_usage,
         messages,
         max_output_tokens: count(scan.get("max_completion_tokens")).or_else(|| count(scan.get("max_tokens"))),
         choices: count(scan.get("n")).unwrap_or(1).max(1),
@@ -118,7 +118,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         reads_list: false,
         is_completion: false,
         model_span,
-        ask_usage: splice.filter(|_| stream),
+        request_usage: splice.filter(|_| stream),
     })
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
     Ok(ChatRequest {
         model,
         stream: flag("stream", false)?,
-        asks_usage: false,
+        requests_usage: false,
         messages,
         max_output_tokens: most,
         choices: 1,
@@ -180,7 +180,7 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
         reads_list: false,
         is_completion: false,
         model_span,
-        ask_usage: None,
+        request_usage: None,
     })
 }
 
@@ -196,11 +196,11 @@ fn conversation(body: &[u8], value: Value) -> Result<String, Error> {
 }
 
 /// Reads the body of a generateContent request. The URL names the model and selects streaming.
-pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
+pub(crate) fn read_gemini(body: &[u8], url_params: UrlParams<'_>) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
     }
-    let model = place.model.strip_prefix("models/").unwrap_or(place.model);
+    let model = url_params.model.strip_prefix("models/").unwrap_or(url_params.model);
     if model.is_empty() || model.chars().count() > MAX_MODEL_CHARS || model.chars().any(char::is_control) {
         return Err(wrong("model", "must be 1 to 300 characters without control characters"));
     }
@@ -223,8 +223,8 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
     let count = |one, other| json::as_u64(inner, limits.get(one).or_else(|| limits.get(other))?);
     Ok(ChatRequest {
         model: model.to_owned(),
-        stream: place.stream,
-        asks_usage: false,
+        stream: url_params.stream,
+        requests_usage: false,
         messages,
         max_output_tokens: count("maxOutputTokens", "max_output_tokens"),
         choices: count("candidateCount", "candidate_count").unwrap_or(1).max(1),
@@ -232,12 +232,12 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         previous: None,
         conversation: None,
         stores: false,
-        reads_list: place.is_list,
+        reads_list: url_params.is_list,
         is_completion: false,
         // The body can repeat the model in the URL. It is overwritten, so that the checked model is the one that is
         // sent.
         model_span: scan.get("model").map_or(0..0, |model| model.span()),
-        ask_usage: None,
+        request_usage: None,
     })
 }
 
@@ -246,20 +246,20 @@ pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pie
     rewrite_with(body, request, upstream_model, Edits::new(), true)
 }
 
-/// Writes a body with other edits, which must not overlap. `asks_usage`: the provider reports usage in streams on
+/// Writes a body with other edits, which must not overlap. `requests_usage`: the provider reports usage in streams on
 /// request.
 pub(crate) fn rewrite_with(
     body: &Bytes,
     request: &ChatRequest,
     upstream_model: &str,
     mut edits: Edits,
-    asks_usage: bool,
+    requests_usage: bool,
 ) -> Pieces {
     if !request.model_span.is_empty() {
         let model = Bytes::from(serde_json::Value::from(upstream_model).to_string());
         edits.push((request.model_span.clone(), model));
     }
-    if let Some(splice) = request.ask_usage.as_ref().filter(|_| asks_usage) {
+    if let Some(splice) = request.request_usage.as_ref().filter(|_| requests_usage) {
         edits.push((splice.span.clone(), Bytes::from_static(splice.text.as_bytes())));
     }
     if edits.is_empty() {
@@ -335,14 +335,14 @@ pub(super) fn usage_option(body: &[u8], options: Option<Value>, close: usize) ->
         Some(value) if value.as_bool() == Some(true) => Ok((true, None)),
         Some(value) if value.is_null() || value.as_bool().is_some() => {
             let Range { start, end } = value.span();
-            let place = options.start + start..options.start + end;
-            Ok((false, Some(Splice { span: place, text: "true" })))
+            let url_params = options.start + start..options.start + end;
+            Ok((false, Some(Splice { span: url_params, text: "true" })))
         }
         Some(_) => Err(wrong("stream_options.include_usage", "must be a boolean")),
         None => {
-            let place = options.end - 1;
+            let url_params = options.end - 1;
             let text = if scan.is_empty() { r#""include_usage":true"# } else { r#","include_usage":true"# };
-            Ok((false, Some(Splice { span: place..place, text })))
+            Ok((false, Some(Splice { span: url_params..url_params, text })))
         }
     }
 }

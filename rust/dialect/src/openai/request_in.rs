@@ -13,7 +13,7 @@ use crate::media::chat_images;
 use crate::model::{is_neutral, shape, typed, unsupported, wrong, Call, Content, Format, Part, Request, Role, Turn};
 use crate::openai::members::{arguments, count, effort, number, read_shared, SchemaIn};
 use crate::openai::part::{inline_source, read_parts, source, AudioIn, PartShape};
-use crate::openai::thought_in::{reasoning_details, thinking_blocks};
+use crate::openai::reasoning_in::{reasoning_details, thinking_blocks};
 use crate::text::Text;
 
 #[derive(Deserialize)]

@@ -21,7 +21,7 @@ fn reads_what_the_relay_needs() {
 
     let request = read(body).expect("valid");
     assert_eq!("acme/m-1", request.model);
-    assert!(request.stream && request.asks_usage);
+    assert!(request.stream && request.requests_usage);
     assert_eq!(2, request.messages);
 }
 
@@ -143,7 +143,7 @@ prop_compose! {
             Some("\"messages\":[{\"role\":\"user\",\"content\":\"}\"}]".to_owned()),
             stream, options, extra,
         ];
-        let members: Vec<String> = order.iter().filter_map(|place| members[*place].clone()).collect();
+        let members: Vec<String> = order.iter().filter_map(|index| members[*index].clone()).collect();
         format!("{padding}{{{}{padding}}}{padding}", members.join(&format!(",{padding}")))
     }
 }
@@ -177,13 +177,13 @@ proptest! {
         let mut reached = 0;
         let mut skipped = Vec::new();
         for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-            let place = (piece.as_ptr() as usize).wrapping_sub(base);
-            if place < body.len() {
-                prop_assert!(place >= reached);
-                if place > reached {
-                    skipped.push(&text[reached..place]);
+            let index = (piece.as_ptr() as usize).wrapping_sub(base);
+            if index < body.len() {
+                prop_assert!(index >= reached);
+                if index > reached {
+                    skipped.push(&text[reached..index]);
                 }
-                reached = place + piece.len();
+                reached = index + piece.len();
             }
         }
         prop_assert_eq!(body.len(), reached);

@@ -54,7 +54,7 @@ pub struct StreamScan {
 /// The data collected so far.
 #[derive(Debug)]
 struct Progress {
-    asks_usage: bool,
+    requests_usage: bool,
     answered: bool,
     watch: Watch,
     finish_reason: bool,
@@ -80,7 +80,7 @@ pub struct StreamPiece {
     /// This chunk contains the first event of the answer.
     pub first_token: bool,
     /// The answer has content by the end of this chunk, not only its opening.
-    pub has_said: bool,
+    pub has_output: bool,
     /// The caller has received the end of the stream. Further upstream data is dropped.
     pub done: bool,
 }
@@ -117,13 +117,13 @@ pub struct Closing {
 }
 
 impl StreamScan {
-    /// `asks_usage`: the caller asked for the usage chunk.
-    pub fn new(asks_usage: bool) -> Self {
-        Self::with_limits(asks_usage, Limits::default())
+    /// `requests_usage`: the caller asked for the usage chunk.
+    pub fn new(requests_usage: bool) -> Self {
+        Self::with_limits(requests_usage, Limits::default())
     }
 
-    pub fn with_limits(asks_usage: bool, limits: Limits) -> Self {
-        Self { framer: Framer::new(limits), progress: Progress::new(asks_usage) }
+    pub fn with_limits(requests_usage: bool, limits: Limits) -> Self {
+        Self { framer: Framer::new(limits), progress: Progress::new(requests_usage) }
     }
 
     /// Processes the next chunk of the provider's response body.
@@ -132,7 +132,7 @@ impl StreamScan {
             return StreamPiece {
                 pieces: Pieces::new(),
                 first_token: false,
-                has_said: self.progress.watch.has_said(),
+                has_output: self.progress.watch.has_output(),
                 done: true,
             };
         }
@@ -150,7 +150,7 @@ impl StreamScan {
         StreamPiece {
             pieces,
             first_token: self.progress.answered && !answered,
-            has_said: self.progress.watch.has_said(),
+            has_output: self.progress.watch.has_output(),
             done: self.progress.end.is_some(),
         }
     }
@@ -193,7 +193,7 @@ impl StreamScan {
         let framer = std::mem::replace(&mut self.framer, Framer::new(Limits::default()));
         let rest = framer.close();
         let mut bytes = BytesMut::new();
-        if rest.whole && !rest.mid_event {
+        if rest.is_complete && !rest.mid_event {
             if matches!(self.progress.judge(Part::Event(&rest.bytes)), Verdict::Pass | Verdict::Last) {
                 bytes.put_slice(&rest.bytes);
             }
@@ -203,7 +203,7 @@ impl StreamScan {
                 bytes.put_slice(DONE);
             }
         }
-        let cut = rest.mid_event && !rest.whole;
+        let cut = rest.mid_event && !rest.is_complete;
         match &self.progress.end {
             Some(Ended::Done) => bytes.extend(self.progress.unfinished.events()),
             Some(Ended::InBand(_)) => bytes.put_slice(DONE),
@@ -235,9 +235,9 @@ impl StreamScan {
 }
 
 impl Progress {
-    fn new(asks_usage: bool) -> Self {
+    fn new(requests_usage: bool) -> Self {
         Self {
-            asks_usage,
+            requests_usage,
             answered: false,
             watch: Watch::new(Dialect::Openai),
             finish_reason: false,
@@ -314,7 +314,7 @@ impl Progress {
         }
         let no_choice = |choices: json::Value| choices.kind == Kind::Array && choices.elements == 0;
         let extra = used.is_some() && scan.get("choices").is_some_and(no_choice);
-        Some(if extra && !self.asks_usage { Verdict::Drop } else { Verdict::Pass })
+        Some(if extra && !self.requests_usage { Verdict::Drop } else { Verdict::Pass })
     }
 
     fn judge_done(&mut self) -> Verdict {
@@ -324,7 +324,7 @@ impl Progress {
         } else if self.finish_reason {
             self.end = Some(Ended::Done);
             Verdict::Last
-        } else if self.watch.has_said() {
+        } else if self.watch.has_output() {
             self.unfinished.end();
             self.end = Some(Ended::Done);
             Verdict::Stop
@@ -418,8 +418,8 @@ pub(super) fn has_finish(data: &[u8]) -> bool {
 
 /// Returns the data from the value on, for each occurrence of the member.
 fn values<'d>(name: &'d Finder<'_>, data: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
-    name.find_iter(data).filter_map(move |place| {
-        let after = data.get(place + name.needle().len()..).unwrap_or_default();
+    name.find_iter(data).filter_map(move |found_at| {
+        let after = data.get(found_at + name.needle().len()..).unwrap_or_default();
         match after.trim_ascii_start() {
             [b':', value @ ..] => Some(value.trim_ascii_start()),
             _ => None,

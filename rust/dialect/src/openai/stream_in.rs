@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call_order::{CallOrder, CallPiece, TextKind};
+use super::complete::{stop, LogprobsIn};
 use super::error::error_fields;
 use super::message::{if_number, CallIn, ContentIn, First, FunctionIn};
 use super::usage;
-use super::whole::{stop, LogprobsIn};
 use crate::ending::{self, Ending};
 use crate::media::{chat_images, is_media, ChatAudio};
 use crate::model::{Content, Event, Stop};
@@ -136,7 +136,7 @@ impl Reader {
 
     fn read_delta(&mut self, delta: DeltaIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         if let Some(text) = delta.reasoning_content.or(delta.reasoning).filter(|text| !text.is_empty()) {
-            self.order.say(TextKind::Thinking, text, emit)?;
+            self.order.push(TextKind::Thinking, text, emit)?;
         }
         let mut outcome = Ok(());
         if let Some(content) = delta.content {
@@ -160,11 +160,11 @@ impl Reader {
     /// Emits a content. An empty text is skipped.
     fn read_content(&mut self, content: Content<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         match content {
-            Content::Text(text) if !text.is_empty() => self.order.say(TextKind::Text, text, emit),
-            Content::Thinking { text, .. } if !text.is_empty() => self.order.say(TextKind::Thinking, text, emit),
+            Content::Text(text) if !text.is_empty() => self.order.push(TextKind::Text, text, emit),
+            Content::Thinking { text, .. } if !text.is_empty() => self.order.push(TextKind::Thinking, text, emit),
             Content::Refusal(text) if !text.is_empty() => {
                 self.refused = true;
-                self.order.say(TextKind::Refusal, text, emit)
+                self.order.push(TextKind::Refusal, text, emit)
             }
             media if is_media(&media) => self.order.show(media, emit),
             _ => Ok(()),

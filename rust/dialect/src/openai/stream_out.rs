@@ -2,7 +2,7 @@
 
 use fairlead_core::Usage;
 
-use super::whole::{finish_reason, write_image, write_usage};
+use super::complete::{finish_reason, write_image, write_usage};
 use crate::media::as_link;
 use crate::model::{Content, Event, Stop};
 use crate::text::{Text, Writer};
@@ -27,7 +27,7 @@ pub(crate) struct Encoder {
     /// The id, object, time and model that start every chunk.
     opening: Vec<u8>,
     created_s: u64,
-    asks_usage: bool,
+    requests_usage: bool,
     is_started: bool,
     calls: u64,
     call: Call,
@@ -40,8 +40,8 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn new(created_s: u64, asks_usage: bool, tool_names: ToolNames) -> Self {
-        Self { created_s, asks_usage, tool_names, ..Self::default() }
+    pub(crate) fn new(created_s: u64, requests_usage: bool, tool_names: ToolNames) -> Self {
+        Self { created_s, requests_usage, tool_names, ..Self::default() }
     }
 
     pub(crate) fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
@@ -112,7 +112,7 @@ impl Encoder {
         out.extend_from_slice(br#""choices":[{"index":0,"delta":{},"finish_reason":""#);
         out.extend_from_slice(finish_reason(stop).as_bytes());
         out.extend_from_slice(b"\"}]}\n\n");
-        if let (true, Some(usage)) = (self.asks_usage, usage) {
+        if let (true, Some(usage)) = (self.requests_usage, usage) {
             out.extend_from_slice(&self.opening);
             out.extend_from_slice(br#""choices":[],"usage":"#);
             let mut writer = Writer::default();

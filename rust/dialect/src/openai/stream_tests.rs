@@ -17,17 +17,17 @@ struct Relayed {
     closing: Closing,
 }
 
-fn relay_chunks(asks_usage: bool, limits: Limits, chunks: &[&[u8]], how: End) -> Relayed {
-    let mut scan = StreamScan::with_limits(asks_usage, limits);
+fn relay_chunks(requests_usage: bool, limits: Limits, chunks: &[&[u8]], how: End) -> Relayed {
+    let mut scan = StreamScan::with_limits(requests_usage, limits);
     let mut sent = Vec::new();
     let mut first_token_chunks = Vec::new();
     let mut done = false;
-    for (place, chunk) in chunks.iter().enumerate() {
+    for (index, chunk) in chunks.iter().enumerate() {
         let passed = scan.push(&Bytes::copy_from_slice(chunk));
         passed.pieces.iter().for_each(|piece| sent.extend_from_slice(piece));
         done = passed.done;
         if passed.first_token {
-            first_token_chunks.push(place);
+            first_token_chunks.push(index);
         }
     }
     let closing = scan.finish(how);
@@ -35,8 +35,8 @@ fn relay_chunks(asks_usage: bool, limits: Limits, chunks: &[&[u8]], how: End) ->
     Relayed { text: String::from_utf8_lossy(&sent).into_owned(), first_token_chunks, done, closing }
 }
 
-fn relay(asks_usage: bool, stream: &str, how: End) -> Relayed {
-    relay_chunks(asks_usage, Limits::default(), &[stream.as_bytes()], how)
+fn relay(requests_usage: bool, stream: &str, how: End) -> Relayed {
+    relay_chunks(requests_usage, Limits::default(), &[stream.as_bytes()], how)
 }
 
 fn events(events: &[&str]) -> String {
@@ -304,7 +304,7 @@ proptest! {
         ),
         line_end in prop::sample::select(vec!["\n\n", "\r\n\r\n", "\r\r", "\n"]),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
-        asks_usage: bool,
+        requests_usage: bool,
         clean: bool,
     ) {
         let stream: Vec<u8> = parts.iter().flat_map(|part| [*part, line_end].concat().into_bytes()).collect();
@@ -314,8 +314,8 @@ proptest! {
         let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect();
         let how = if clean { End::Clean } else { End::Broken(invalid("broken")) };
 
-        let whole = relay_chunks(asks_usage, Limits::default(), &[&stream], how.clone());
-        let parts = relay_chunks(asks_usage, Limits::default(), &chunks, how);
+        let whole = relay_chunks(requests_usage, Limits::default(), &[&stream], how.clone());
+        let parts = relay_chunks(requests_usage, Limits::default(), &chunks, how);
         prop_assert_eq!(&whole.text, &parts.text);
         prop_assert_eq!(whole.closing.outcome, parts.closing.outcome);
         prop_assert_eq!(whole.closing.usage, parts.closing.usage);

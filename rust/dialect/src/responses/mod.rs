@@ -3,11 +3,12 @@
 //! - `request_in` and `request_out` read and write requests; `item_in` has their items, `tools_in` reads
 //!   tools, `call_history` calls and results.
 //! - `item` writes the items of answers, `call_item` those of calls.
-//! - `whole` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
+//! - `complete` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
 //! - `usage` reads token counts; `replay` decides which answers are cacheable.
 
 mod call_history;
 mod call_item;
+pub(crate) mod complete;
 mod item;
 mod item_in;
 pub(crate) mod replay;
@@ -17,4 +18,3 @@ pub(crate) mod stream_in;
 pub(crate) mod stream_out;
 mod tools_in;
 pub(crate) mod usage;
-pub(crate) mod whole;

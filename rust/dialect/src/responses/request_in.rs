@@ -126,7 +126,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
         match kind {
             "message" => message(&item, &path, request)?,
             "reasoning" => {
-                if let Some(content) = thought(item) {
+                if let Some(content) = reasoning_text(item) {
                     push_assistant_part(request, Part::new(path(), content));
                 }
             }
@@ -147,7 +147,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
     Ok(())
 }
 
-fn thought(item: ItemIn<'_>) -> Option<Content<'_>> {
+fn reasoning_text(item: ItemIn<'_>) -> Option<Content<'_>> {
     let summary = item.summary.unwrap_or_default();
     let text = match summary.as_slice() {
         [one] => one.text.clone(),

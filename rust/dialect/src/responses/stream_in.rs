@@ -7,7 +7,7 @@ use fairlead_core::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::whole::{OutputIn, ResponseIn};
+use super::complete::{OutputIn, ResponseIn};
 use crate::model::{Event, Stop};
 use crate::openai::error::{error_fields, UpstreamError};
 use crate::signature::from_responses;

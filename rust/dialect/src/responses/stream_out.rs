@@ -5,8 +5,8 @@ use bytes::Bytes;
 use fairlead_core::Usage;
 
 use super::call_item::CallItem;
+use super::complete::{envelope, inside, status, ResponseState};
 use super::item;
-use super::whole::{envelope, inside, status, ResponseState};
 use crate::answer_context::AnswerContext;
 use crate::call_form::CallForm;
 use crate::media::as_link;
@@ -137,15 +137,15 @@ impl Encoder {
         };
         let begun = item::image(&id, item::IN_PROGRESS, None);
         self.event("response.output_item.added", b"", &at(&begun, self.index), out);
-        let mut place = Writer::default();
-        place.open(b',').key("output_index").number(self.index).key("item_id").str(&id);
-        let place = place.take();
+        let mut position_members = Writer::default();
+        position_members.open(b',').key("output_index").number(self.index).key("item_id").str(&id);
+        let position_members = position_members.take();
         for name in ["in_progress", "generating", "completed"] {
-            self.event(&format!("response.image_generation_call.{name}"), b"", &place, out);
+            self.event(&format!("response.image_generation_call.{name}"), b"", &position_members, out);
         }
-        let whole = item::image(&id, item::COMPLETED, Some((media_type, data)));
-        self.event("response.output_item.done", b"", &at(&whole, self.index), out);
-        self.finish_item(&whole);
+        let complete = item::image(&id, item::COMPLETED, Some((media_type, data)));
+        self.event("response.output_item.done", b"", &at(&complete, self.index), out);
+        self.finish_item(&complete);
     }
 
     fn finish_item(&mut self, item: &[u8]) {
@@ -163,10 +163,10 @@ impl Encoder {
         let (status, incomplete) = status(stop);
         let usage = usage.unwrap_or_default();
         let state = ResponseState { status, incomplete, error: None };
-        let whole = envelope(&self.context, &self.model, state, &self.output, Some(&usage));
+        let complete = envelope(&self.context, &self.model, state, &self.output, Some(&usage));
         let name = if incomplete.is_some() { "response.incomplete" } else { "response.completed" };
-        self.event(name, b",\"response\":", &whole, out);
-        self.response = self.context.keeps.then(|| Bytes::from(whole));
+        self.event(name, b",\"response\":", &complete, out);
+        self.response = self.context.keeps.then(|| Bytes::from(complete));
     }
 
     pub(crate) fn take_response(&mut self) -> Option<Bytes> {
@@ -178,12 +178,12 @@ impl Encoder {
         self.start(out);
         let code = error.code.unwrap_or(error.kind);
         let state = ResponseState { status: "failed", incomplete: None, error: Some((code, error.message)) };
-        let mut whole = envelope(&self.context, &self.model, state, &self.output, None);
+        let mut complete = envelope(&self.context, &self.model, state, &self.output, None);
         if let Some(diagnostics) = error.diagnostics {
-            whole.extend_from_slice(b",\"diagnostics\":");
-            whole.extend_from_slice(diagnostics.as_bytes());
+            complete.extend_from_slice(b",\"diagnostics\":");
+            complete.extend_from_slice(diagnostics.as_bytes());
         }
-        self.event("response.failed", b",\"response\":", &whole, out);
+        self.event("response.failed", b",\"response\":", &complete, out);
     }
 
     fn event(&mut self, name: &str, before: &[u8], rest: &[u8], out: &mut Vec<u8>) {
@@ -202,9 +202,9 @@ impl Encoder {
             return;
         }
         let state = ResponseState { status: item::IN_PROGRESS, ..ResponseState::default() };
-        let whole = envelope(&self.context, &self.model, state, b"", None);
-        self.event("response.created", b",\"response\":", &whole, out);
-        self.event("response.in_progress", b",\"response\":", &whole, out);
+        let complete = envelope(&self.context, &self.model, state, b"", None);
+        self.event("response.created", b",\"response\":", &complete, out);
+        self.event("response.in_progress", b",\"response\":", &complete, out);
     }
 
     /// Opens an item, and in a message a part, unless one of its kind is open. Calls are opened elsewhere.
@@ -245,7 +245,7 @@ impl Encoder {
             logprobs: Vec::new(),
             before: Vec::new(),
         };
-        open.before = place(&open, self.index, None);
+        open.before = position_members(&open, self.index, None);
         self.open = Some(open);
     }
 
@@ -285,7 +285,7 @@ impl Encoder {
         let Some(open) = &mut self.open else { return };
         open.kind = kind;
         open.in_part = true;
-        open.before = place(open, index, Some("content_index"));
+        open.before = position_members(open, index, Some("content_index"));
         let part = if kind == Kind::Refusal { item::refusal_part(b"") } else { item::text_part(b"", b"") };
         let rest = [&*open.before, b",\"part\":", &part].concat();
         self.event("response.content_part.added", b"", &rest, out);
@@ -296,7 +296,7 @@ impl Encoder {
         let index = self.index;
         let Some(open) = self.open.as_mut().filter(|open| !open.in_part) else { return };
         open.in_part = true;
-        open.before = place(open, index, Some("summary_index"));
+        open.before = position_members(open, index, Some("summary_index"));
         let rest = [&*open.before, b",\"part\":", &item::summary_part(b"")].concat();
         self.event("response.reasoning_summary_part.added", b"", &rest, out);
     }
@@ -414,7 +414,7 @@ impl Encoder {
 }
 
 /// Returns the members that locate a delta, starting with a comma.
-fn place(open: &Open, index: u64, part: Option<&str>) -> Vec<u8> {
+fn position_members(open: &Open, index: u64, part: Option<&str>) -> Vec<u8> {
     let mut out = Writer::default();
     out.open(b',').key("item_id").str(&open.id).key("output_index").number(index);
     if let Some(part) = part {

@@ -13,7 +13,7 @@ use fairlead_dialect::openai::stream::{End, Outcome};
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::{error_body, ErrorText, Place};
+use fairlead_dialect::{error_body, ErrorText, UrlParams};
 
 /// The request that the answers belong to.
 const REQUEST: &[u8] =
@@ -23,7 +23,7 @@ fn context_of(pair: Pair) -> AnswerContext {
     let echo = translate::echo(pair, REQUEST);
     AnswerContext {
         created_s: 1_767_225_600,
-        asks_usage: true,
+        requests_usage: true,
         id: "0a1b".to_owned(),
         echo,
         ..AnswerContext::default()
@@ -36,7 +36,7 @@ fn read_at(
     path: &Path,
 ) -> Result<fairlead_dialect::openai::request::ChatRequest, fairlead_core::Error> {
     let stream = path.to_string_lossy().contains("stream");
-    translate::read_at(form, body, Place { model: "harbour/pilot-large", stream, is_list: false })
+    translate::read_at(form, body, UrlParams { model: "harbour/pilot-large", stream, is_list: false })
 }
 
 fn name(form: Dialect) -> &'static str {

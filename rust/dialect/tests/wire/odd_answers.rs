@@ -6,7 +6,7 @@ use fairlead_core::{Dialect, Usage};
 use fairlead_dialect::openai::stream::{End, Outcome};
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::translate::{self, NoAnswer, Pair};
-use fairlead_dialect::{AnswerContext, Place};
+use fairlead_dialect::{AnswerContext, UrlParams};
 use serde_json::{json, Value};
 use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses};
 
@@ -435,7 +435,7 @@ fn counts_are_read_with_a_fraction_of_nought_too() {
 /// Translates a request for a provider.
 fn request(caller: Dialect, provider: Dialect, body: &Value) -> Value {
     let body = Bytes::from(body.to_string());
-    let read = translate::read_at(caller, &body, Place { model: "m", ..Place::default() }).expect("a request");
+    let read = translate::read_at(caller, &body, UrlParams { model: "m", ..UrlParams::default() }).expect("a request");
     let sent = translate::request(Pair { caller, provider }, &body, &read, "m").expect("can be said").concat();
     serde_json::from_slice(&sent).expect("JSON")
 }

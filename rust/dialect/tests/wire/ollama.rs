@@ -48,7 +48,7 @@ fn hold(input: &Path, ending: &str, written: &[u8]) {
 }
 
 fn form(call: OllamaCall) -> AnswerForm {
-    AnswerForm { call, model: "harbour/pilot-large".to_owned(), tells_thinking: true }
+    AnswerForm { call, model: "harbour/pilot-large".to_owned(), shows_thinking: true }
 }
 
 fn time(since_start_ns: u64) -> AnswerTime {

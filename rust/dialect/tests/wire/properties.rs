@@ -8,7 +8,7 @@ use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::translate::{self, Pair};
 use fairlead_dialect::AnswerContext;
-use fairlead_dialect::Place;
+use fairlead_dialect::UrlParams;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
@@ -28,7 +28,8 @@ fn caller_stream(pair: Pair, upstream: &Bytes, cuts: &[usize]) -> Vec<u8> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (upstream.len() + 1)).collect();
     cuts.push(upstream.len());
     cuts.sort_unstable();
-    let mut follow = Follow::new(pair, AnswerContext { created_s: 1, asks_usage: true, ..AnswerContext::default() });
+    let mut follow =
+        Follow::new(pair, AnswerContext { created_s: 1, requests_usage: true, ..AnswerContext::default() });
     let mut caller = Vec::new();
     let mut from = 0;
     for to in cuts {
@@ -99,8 +100,8 @@ fn conversation(messages: Vec<Value>, system: &str, temperature: u32) -> Value {
 }
 
 fn through(pair: Pair, body: &Bytes) -> Bytes {
-    let place = Place { model: "m", ..Place::default() };
-    let read = translate::read_at(pair.caller, body, place).expect("a request");
+    let url_params = UrlParams { model: "m", ..UrlParams::default() };
+    let read = translate::read_at(pair.caller, body, url_params).expect("a request");
     Bytes::from(translate::request(pair, body, &read, "m").expect("can be said").concat())
 }
 
@@ -202,8 +203,8 @@ proptest! {
             [b"", b"{\"model\":\"m\",\"messages\":[", b"{\"model\":\"m\",\"input\":[{\"type\":", b"{\"contents\":[{\"parts\":["];
         let body = Bytes::from([openings[open], &bytes].concat());
         for &caller in Dialect::ALL {
-            let place = Place { model: "m", ..Place::default() };
-            if let Ok(read) = translate::read_at(caller, &body, place) {
+            let url_params = UrlParams { model: "m", ..UrlParams::default() };
+            if let Ok(read) = translate::read_at(caller, &body, url_params) {
                 for &provider in Dialect::ALL {
                     // Only the absence of a panic is tested.
                     let _said = translate::request(Pair { caller, provider }, &body, &read, "m");

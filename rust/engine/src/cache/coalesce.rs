@@ -52,7 +52,7 @@ struct EntryDraft {
 impl EntryDraft {
     /// Stores the response if it succeeded and is cacheable.
     fn done(self, recording: &Recording) {
-        let (Some(settled), Some(chunks)) = (self.settled.get(), recording.whole()) else { return };
+        let (Some(settled), Some(chunks)) = (self.settled.get(), recording.complete_chunks()) else { return };
         if chunks.iter().map(Bytes::len).sum::<usize>() > MAX_BODY_BYTES {
             return;
         }
@@ -90,7 +90,7 @@ impl EntryDraft {
         let revision = self.shared.cache.store.revision();
         let is_kept = self.shared.cache.store.keep(&fresh, self.query.epoch, self.to_disk);
         if is_kept && self.to_disk {
-            shared_answers::leave(&self.shared, fresh, revision);
+            shared_answers::put(&self.shared, fresh, revision);
         }
     }
 }
@@ -187,7 +187,7 @@ async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
         return true;
     }
     settlement.status = status.as_u16();
-    if followed == Followed::Whole && status.is_success() {
+    if followed == Followed::Complete && status.is_success() {
         settlement.settle(Outcome::Completed, None);
     } else if !exchange.is_cancelled() {
         let error = Error::gateway(ErrorKind::UpstreamStatus, "The call that this request joined failed.");

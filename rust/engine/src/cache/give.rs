@@ -14,7 +14,7 @@ use crate::observe::settle::Settlement;
 use crate::peers::shared_answers;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_cache::{Asker, CachedAnswer, Delivery, Digest, Found, Meta};
+use fairlead_cache::{CachedAnswer, CallerLabels, Delivery, Digest, Found, Meta};
 use fairlead_core::{CacheKind, CacheOutcome, Cached, Cost, Dialect, Error, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
@@ -69,7 +69,7 @@ pub async fn look_up(
         return Lookup::Missed;
     };
     let reserve = || limits::reserve_request(shared, settlement, &parsed.model);
-    if let Err(fault) = limits::ask_until_known(shared, reserve).await {
+    if let Err(fault) = limits::retry_until_limits_known(shared, reserve).await {
         return Lookup::Refused(fault);
     }
     give(settlement, query, CacheHit { entry, tier, body }, parsed, request_body).await
@@ -152,7 +152,7 @@ async fn store(
     }
     let whole = match entry.meta.delivery {
         Delivery::Plain => Some(entry.body.clone()),
-        Delivery::Stream { .. } => replay::as_whole(form, &entry.body, 0),
+        Delivery::Stream { .. } => replay::as_complete(form, &entry.body, 0),
     };
     responses::keep(&settlement.shared, &settlement.admission, request_body, parsed, whole.as_ref()).await
 }
@@ -165,7 +165,7 @@ async fn left_elsewhere(settlement: &Settlement, query: &CacheQuery) -> Option<C
     }
     let shared = &settlement.shared;
     let revision = shared.cache.store.revision();
-    let found = shared_answers::find(shared, &query.key).await?;
+    let found = shared_answers::get(shared, &query.key).await?;
     let meta = Meta { question: query.question.clone().map(Into::into), ..Meta::clone(&found.meta) };
     let entry = CachedAnswer { meta: Arc::new(meta), body: found.body };
     shared.cache.store.adopt(&entry, revision).then_some(entry)
@@ -191,8 +191,8 @@ async fn near(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswe
     // The requests of a key without a log are stored nowhere.
     if !key.is_some_and(|key| key.no_log) {
         let model = settlement.model.as_deref().unwrap_or_default();
-        let asker = Asker { key_id: key.map(|key| key.id.as_str()), model };
-        shared.cache.store.note_near_miss(question, threshold, asker);
+        let caller = CallerLabels { key_id: key.map(|key| key.id.as_str()), model };
+        shared.cache.store.note_near_miss(question, threshold, caller);
     }
     None
 }
@@ -219,14 +219,14 @@ fn deliver(query: &CacheQuery, entry: &CachedAnswer, parsed: &ChatRequest) -> Op
 
 fn as_events(form: Dialect, entry: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
     let created_s = entry.meta.created_ms / 1_000;
-    let stream = |body: &[u8]| replay::as_stream(form, body, parsed.asks_usage, created_s);
+    let stream = |body: &[u8]| replay::as_stream(form, body, parsed.requests_usage, created_s);
     match (entry.meta.delivery, parsed.stream) {
         (Delivery::Plain, false) => Some(entry.body.clone()),
         (Delivery::Plain, true) => stream(&entry.body),
-        (Delivery::Stream { .. }, false) => replay::as_whole(form, &entry.body, created_s),
-        (Delivery::Stream { asks_usage }, true) => {
-            if form == Dialect::Openai && asks_usage != parsed.asks_usage {
-                stream(&replay::as_whole(form, &entry.body, created_s)?)
+        (Delivery::Stream { .. }, false) => replay::as_complete(form, &entry.body, created_s),
+        (Delivery::Stream { requests_usage }, true) => {
+            if form == Dialect::Openai && requests_usage != parsed.requests_usage {
+                stream(&replay::as_complete(form, &entry.body, created_s)?)
             } else {
                 Some(entry.body.clone())
             }

@@ -42,7 +42,7 @@ fn text_of(form: Dialect, entry: &CachedAnswer) -> Option<String> {
     }
     let whole: Bytes = match entry.meta.delivery {
         Delivery::Plain => entry.body.clone(),
-        Delivery::Stream { .. } => replay::as_whole(form, &entry.body, 0)?,
+        Delivery::Stream { .. } => replay::as_complete(form, &entry.body, 0)?,
     };
     answer_text(form, &whole)
 }

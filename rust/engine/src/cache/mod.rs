@@ -1,5 +1,5 @@
 //! The response cache. This module decides which requests may use it and computes their keys. `answers` is the cache of
-//! the worker, `places` contributes to the key, `give` serves cached responses, `coalesce` lets equal concurrent
+//! the worker, `route_fingerprint` contributes to the key, `give` serves cached responses, `coalesce` lets equal concurrent
 //! requests share one call and stores its response, and `learn` adjusts similarity thresholds.
 //!
 //! ```text
@@ -12,15 +12,15 @@ pub mod answers;
 mod coalesce;
 mod give;
 mod learn;
-pub mod places;
+pub mod route_fingerprint;
 
 pub use coalesce::{share, ShareableCall};
 pub use give::{look_up, Lookup};
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::guardrails;
 use crate::gate::preferences::CacheMode;
-use crate::gate::request::{Admission, Whole};
+use crate::gate::request::{Admission, BufferedRequest};
 use crate::shared::Shared;
 use fairlead_cache::{fingerprint, Delivery, Digest, KeyScope, Question, Turns};
 use fairlead_core::{json, Dialect};
@@ -51,25 +51,25 @@ pub struct CacheQuery {
 }
 
 /// Whether the response is probably in the cache, judged by a quick check.
-pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
-    let (admission, body) = (&whole.admission, &whole.body);
+pub fn is_likely(shared: &Shared, incoming: &BufferedRequest) -> bool {
+    let (admission, body) = (&incoming.admission, &incoming.body);
     let is_small = body.len() <= MAX_GLANCE_BYTES && admission.idempotency_key.is_none();
     // The body is inspected last, because that costs the most.
     is_small
         && !admission.bypasses_cache()
-        && shared.live.load().snapshot.cache.is_enabled
+        && shared.active.load().snapshot.cache.is_enabled
         && (admission.cache.mode != CacheMode::Unsaid || has_zero_temperature(admission.dialect, body))
 }
 
 /// Returns the cache query of a request, or `None` if the cache does not apply to it.
 pub fn question(
     shared: &Shared,
-    live: &Live,
+    active: &ActiveConfig,
     admission: &Admission,
     parsed: &ChatRequest,
     body: &[u8],
 ) -> Option<CacheQuery> {
-    let settings = &live.snapshot.cache;
+    let settings = &active.snapshot.cache;
     let wish = &admission.cache;
     let form = admission.dialect;
     // A response to a continued conversation depends on the earlier response.
@@ -85,14 +85,14 @@ pub fn question(
     // Different weights choose a different model. The budget of a call does not affect a cached response.
     headers.extend(admission.routing.pack.map(|pack| pack.name().as_bytes()));
     // Different guardrails give a different response.
-    let judged_by = [guardrails::of_call(live, admission).answer.bytes(), admission.disabled_guardrails.bytes()];
+    let judged_by = [guardrails::of_call(active, admission).answer.bytes(), admission.disabled_guardrails.bytes()];
     headers.push(judged_by.as_flattened());
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
     let scope = KeyScope {
         principal: &admission.principal.to_header(),
         // Gemini's plain and streamed calls have different URLs but the same responses.
         route: if form == Dialect::Gemini { "generateContent" } else { admission.route.path },
-        model: &identity(live, &parsed.model),
+        model: &identity(active, &parsed.model),
         turns: match form {
             Dialect::Openai | Dialect::Anthropic => Turns::Messages,
             Dialect::OpenaiResponses => Turns::Input,
@@ -122,7 +122,7 @@ pub fn question(
 /// The format in which the caller wants the response.
 pub fn delivery(parsed: &ChatRequest) -> Delivery {
     if parsed.stream {
-        Delivery::Stream { asks_usage: parsed.asks_usage }
+        Delivery::Stream { requests_usage: parsed.requests_usage }
     } else {
         Delivery::Plain
     }
@@ -150,14 +150,14 @@ fn has_zero_temperature(form: Dialect, body: &[u8]) -> bool {
 
 /// Identifies what a model name resolves to. It changes when an alias changes its target, a combo changes or a provider
 /// moves.
-fn identity(live: &Live, model: &str) -> String {
-    let name = live.snapshot.alias(model).unwrap_or(model);
+fn identity(active: &ActiveConfig, model: &str) -> String {
+    let name = active.snapshot.alias(model).unwrap_or(model);
     let mut identity = format!("{model}\n{name}\n");
-    if live.combos.book.find(name).is_some() {
-        identity.push_str(&live.places);
+    if active.combos.book.find(name).is_some() {
+        identity.push_str(&active.route_fingerprint);
     } else {
         let prefix = name.split_once('/').map_or(name, |(prefix, _)| prefix);
-        places::of_prefix(&live.snapshot, prefix, &mut identity);
+        route_fingerprint::of_prefix(&active.snapshot, prefix, &mut identity);
     }
     identity
 }

@@ -7,7 +7,7 @@ use crate::call::idempotency::{lead, repeat, Part};
 use crate::call::passthrough;
 use crate::call::settle::refuse;
 use crate::gate::answer::EndGuard;
-use crate::gate::request::Whole;
+use crate::gate::request::BufferedRequest;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// Serves one call. Dropping the future cancels the call: the upstream request ends and the call is settled.
 ///
 /// The settlement opens before the first poll, so work that is dropped before it starts is settled too.
-pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    whole.capture(shared);
-    let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
+pub fn serve(shared: &Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
+    incoming.capture(shared);
+    let BufferedRequest { exchange, admission, body, in_flight, buffered, .. } = *incoming;
     let end = EndGuard::new(shared, &exchange, &admission);
     let part = Part::of(shared, &exchange, &admission, &body);
     // The leader's work also serves its followers, so it does not end with the leader's caller.

@@ -17,11 +17,11 @@ use fairlead_core::ErrorKind;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// Tries all targets except those in `over`, which were tried before. If the combo allows it, further rounds try all
+/// Tries all targets except those in `tried_before`, which were tried before. If the combo allows it, further rounds try all
 /// targets again.
-pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) {
+pub async fn run<K: CallKind>(call: &mut Call, kind: &K, tried_before: &SmallVec<[usize; 2]>) {
     let mut queued = Duration::ZERO;
-    if run_round(call, kind, over, &mut queued).await == Round::AllFailed {
+    if run_round(call, kind, tried_before, &mut queued).await == Round::AllFailed {
         // Boxed to keep the future of calls that succeed in the first round small.
         Box::pin(run_again(call, kind, queued)).await;
     }
@@ -58,16 +58,16 @@ enum Round {
 async fn run_round<K: CallKind>(
     call: &mut Call,
     kind: &K,
-    over: &SmallVec<[usize; 2]>,
+    tried_before: &SmallVec<[usize; 2]>,
     queued: &mut Duration,
 ) -> Round {
-    for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
+    for at in (0..call.choice.targets.len()).filter(|at| !tried_before.contains(at)) {
         if let Some(late) = call.out_of_time(at) {
             call.failures.push((at, late));
             call.fail();
             return Round::Answered;
         }
-        let Some(mut failed) = ask_target(call, kind, at, queued).await else { return Round::Answered };
+        let Some(mut failed) = call_target(call, kind, at, queued).await else { return Round::Answered };
         call.record_failure(at, &failed);
         if may_repeat(call, at, &failed, 0) {
             // Boxed to keep the future of calls without repeats small.
@@ -106,7 +106,7 @@ async fn repeat<K: CallKind>(
         }
         repeats += 1;
         call.earlier_failures += 1;
-        failed = ask_target(call, kind, at, queued).await?;
+        failed = call_target(call, kind, at, queued).await?;
         call.record_failure(at, &failed);
     }
     Some(failed)
@@ -146,7 +146,7 @@ fn may_pass(failed: &AttemptFailure) -> bool {
 
 /// Sends the request to one target as soon as its connection has capacity. Returns `None` if the target has served the
 /// call.
-async fn ask_target<K: CallKind>(
+async fn call_target<K: CallKind>(
     call: &mut Call,
     kind: &K,
     at: usize,
@@ -154,8 +154,8 @@ async fn ask_target<K: CallKind>(
 ) -> Option<AttemptFailure> {
     let acquired = {
         let tokens = model::estimate(call.settlement.bytes_request);
-        let entrant = call.choice.entrant(at, tokens);
-        slot::acquire(&call.settlement.shared, &call.choice.targets[at], &entrant, queued).await
+        let slot_request = call.choice.slot_request(at, tokens);
+        slot::acquire(&call.settlement.shared, &call.choice.targets[at], &slot_request, queued).await
     };
     let mut slot = match acquired {
         Ok(slot) => slot,
@@ -164,10 +164,10 @@ async fn ask_target<K: CallKind>(
     call.settlement.attempts += 1;
     call.name_target(at);
     let outcome = if kind.is_stream() || call.time_for(at).is_none() {
-        kind.ask(call, at).await
+        kind.send(call, at).await
     } else {
         // Boxed to keep the future of calls without a deadline small.
-        Box::pin(within(call.time_for(at), kind.ask(call, at))).await
+        Box::pin(within(call.time_for(at), kind.send(call, at))).await
     };
     match outcome {
         Ok(reply) => {

@@ -11,7 +11,7 @@ use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Pool;
 use bytes::Bytes;
-use fairlead_core::strategy::{Demand, Standing};
+use fairlead_core::strategy::{Availability, Demand};
 use fairlead_core::{Error, ErrorKind, Retry};
 use fairlead_dialect::Pieces;
 use http::{HeaderMap, StatusCode};
@@ -33,8 +33,8 @@ fn connection(id: &str, priority: u32) -> Value {
 
 /// One model on two connections of two providers.
 fn one_model() -> Choice {
-    let live = testing::live(&json!({"version": 1, "connections": [connection("a", 1), connection("b", 2)]}));
-    choose(&live, "p/m", None, RoutingHints::default()).expect("a choice")
+    let active = testing::active(&json!({"version": 1, "connections": [connection("a", 1), connection("b", 2)]}));
+    choose(&active, "p/m", None, RoutingHints::default()).expect("a choice")
 }
 
 /// The result of a request to a scripted target.
@@ -60,7 +60,7 @@ impl Script {
 }
 
 impl CallKind for Script {
-    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
+    async fn send(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
         self.order.lock().push(target.connection.id.clone());
         let model = call.choice.upstream_model(at).to_owned();
@@ -68,7 +68,7 @@ impl CallKind for Script {
         let (after, step) = self.steps.lock().pop_front().expect("a step");
         tokio::time::sleep(after).await;
         let outcome = match step {
-            Step::Answers => Ok(Reply::Whole(Bytes::from_static(b"{}").into())),
+            Step::Answers => Ok(Reply::Complete(Bytes::from_static(b"{}").into())),
             Step::Fails(failed) => Err(failed),
             Step::FailsAfterHead(failed) => {
                 call.settlement.status = 200;
@@ -94,8 +94,8 @@ async fn run_script(name: &str, choice: Choice, script: &Script) -> (Vec<String>
     (script.order.lock().clone(), head, call)
 }
 
-fn standing(target: &Target) -> Standing {
-    target.standing("m", crate::clock::monotonic_ms()).0
+fn availability(target: &Target) -> Availability {
+    target.availability("m", crate::clock::monotonic_ms()).0
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +116,11 @@ async fn what_is_safe_to_repeat_goes_to_the_next_target() {
             (StatusCode::OK, &"1".parse().expect("1"))
         );
         assert_eq!((call.settlement.attempts, call.failures.len()), (2, 1));
-        assert_eq!((standing(&first), standing(&second)), (Standing::Resting, Standing::Able), "{kind:?}");
+        assert_eq!(
+            (availability(&first), availability(&second)),
+            (Availability::Cooling, Availability::Able),
+            "{kind:?}"
+        );
     }
 }
 
@@ -128,7 +132,7 @@ async fn an_answer_with_nothing_in_it_goes_to_the_next_target_and_blames_no_conn
     let (order, head, call) = run_script("empty", choice, &Script::of([empty(), Step::Answers])).await;
     assert_eq!((order, head.status), (vec!["a".to_owned(), "b".to_owned()], StatusCode::OK));
     assert_eq!(call.failures.len(), 1);
-    assert_eq!(standing(&first), Standing::Able, "a caller may have asked for nothing");
+    assert_eq!(availability(&first), Availability::Able, "a caller may have asked for nothing");
 
     let (order, head, _) = run_script("all-empty", one_model(), &Script::of([empty(), empty()])).await;
     assert_eq!((order.len(), head.status.as_u16()), (2, 502));
@@ -140,9 +144,9 @@ fn combo(rules: &Value) -> Choice {
         "id": "c", "name": "c", "steps": [{"kind": "model", "model": "p/m"}], "rules": rules,
     }]);
     let connections = [connection("a", 1), connection("b", 2)];
-    let live = testing::live(&json!({"version": 1, "connections": connections, "combos": combos}));
-    let at = live.combos.book.find("c").expect("a combo");
-    live.combos.choose(live.reach(), at, &Demand::default(), None).expect("a choice")
+    let active = testing::active(&json!({"version": 1, "connections": connections, "combos": combos}));
+    let at = active.combos.book.find("c").expect("a combo");
+    active.combos.choose(active.reach(), at, &Demand::default(), None).expect("a choice")
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +195,7 @@ async fn a_target_that_takes_longer_than_its_combo_lets_it_is_left() {
         Script { steps: Mutex::new([slow(500, Step::Answers), slow(10, Step::Answers)].into()), ..Script::default() };
     let (order, head, _) = run_script("slow", choice, &script).await;
     assert_eq!((order.len(), head.status.as_u16()), (2, 200));
-    assert_eq!(standing(&first), Standing::Able, "others may give it more time");
+    assert_eq!(availability(&first), Availability::Able, "others may give it more time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,7 +211,7 @@ async fn a_limit_is_waited_for_as_its_provider_says() {
     let (order, head, _) = run_script("limits", choice, &Script::of([limited(60_000), limited(9_500)])).await;
     assert_eq!(order, ["a", "b"]);
     assert_eq!((head.status.as_u16(), &head.headers["retry-after"]), (429, &"10".parse().expect("10")));
-    assert_eq!(standing(&first), Standing::Closed);
+    assert_eq!(availability(&first), Availability::Closed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,13 +221,13 @@ async fn what_may_have_been_done_is_not_repeated() {
     let script = Script::of([Step::Fails(failed(ErrorKind::UpstreamTimeout, Retry::Never))]);
     let (order, head, _) = run_script("timeout", choice, &script).await;
     assert_eq!((order, head.status.as_u16()), (vec!["a".to_owned()], 504));
-    assert_eq!(standing(&first), Standing::Resting);
+    assert_eq!(availability(&first), Availability::Cooling);
 
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
     let rejected = AttemptFailure { blames_connection: false, ..failed(ErrorKind::InvalidRequest, Retry::Never) };
     let (order, _, _) = run_script("rejected", choice, &Script::of([Step::Fails(rejected)])).await;
-    assert_eq!((order, standing(&first)), (vec!["a".to_owned()], Standing::Able), "the caller's own fault");
+    assert_eq!((order, availability(&first)), (vec!["a".to_owned()], Availability::Able), "the caller's own fault");
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,8 +277,8 @@ async fn race(times: [u64; 2], fails: [Option<Retry>; 2]) -> Race {
         None => Ok(at as u32),
         Some(retry) => Err(failed(ErrorKind::UpstreamStatus, retry)),
     };
-    let ask = |at: usize| contest(times[at], outcome(at), &dropped);
-    let won = hedge::race(&mut call, Duration::from_millis(100), false, ask).await;
+    let send = |at: usize| contest(times[at], outcome(at), &dropped);
+    let won = hedge::race(&mut call, Duration::from_millis(100), false, send).await;
     Race {
         won,
         took_ms: began.elapsed().as_millis(),
@@ -379,7 +383,7 @@ async fn an_answer_says_whether_another_target_may_be_asked() {
         assert_eq!((failed.error.kind, failed.error.retry, failed.hint_ms), (kind, retry, hint_ms), "{name}");
         assert_eq!(failed.blames_connection, name != "400", "{name}");
         target.hold_against("m", &failed);
-        assert_eq!(standing(&target) == Standing::Able, name == "400", "{name}");
+        assert_eq!(availability(&target) == Availability::Able, name == "400", "{name}");
     }
 }
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Injects a fault with the configured probability. An error ends the call.
-pub async fn strike(settlement: &mut Settlement) -> Result<(), Error> {
+pub async fn inject(settlement: &mut Settlement) -> Result<(), Error> {
     let Some(chaos) = settlement.admission.principal.key().and_then(|key| key.chaos.clone()) else { return Ok(()) };
     // Boxed to keep the future of other keys' calls small.
-    Box::pin(strike_by(chaos, settlement)).await
+    Box::pin(inject_fault(chaos, settlement)).await
 }
 
-async fn strike_by(chaos: Chaos, settlement: &mut Settlement) -> Result<(), Error> {
+async fn inject_fault(chaos: Chaos, settlement: &mut Settlement) -> Result<(), Error> {
     let seed = random_bytes::<8>().map_or_else(|_| clock::unix_ms(), u64::from_ne_bytes);
     let Some(fault) = chaos.draw(&mut Random::seeded(seed)) else { return Ok(()) };
     settlement.set_chaos(fault);

@@ -1,6 +1,6 @@
 //! The choose phase: determines the model, checks that the key may call it, and reserves capacity under all limits.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::context::Call;
 use crate::call::endpoints;
 use crate::call::rounds::worth_waiting;
@@ -18,17 +18,21 @@ use std::sync::Arc;
 
 /// Sets the model of the request. The key's forced model takes precedence over the header, and the header over the
 /// body. The key must be allowed to call the resulting model.
-pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatRequest) -> Result<ChatRequest, Error> {
+pub fn admit_model(
+    active: &ActiveConfig,
+    settlement: &Settlement,
+    mut request: ChatRequest,
+) -> Result<ChatRequest, Error> {
     let key = settlement.admission.principal.key();
     let forced = key.and_then(|key| key.forced_model.as_ref());
     if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
         request.model.clone_from(model);
     }
     // Rules, limits, prices, cached responses and records all use this name.
-    if let Cow::Owned(name) = live.snapshot.name(&request.model)? {
+    if let Cow::Owned(name) = active.snapshot.name(&request.model)? {
         request.model = name;
     }
-    request.model = model::admitted_name(live, key.map(AsRef::as_ref), request.model)?;
+    request.model = model::admitted_name(active, key.map(AsRef::as_ref), request.model)?;
     Ok(request)
 }
 
@@ -48,16 +52,16 @@ pub fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Err
 /// Chooses the targets of a call to an endpoint other than conversations, and reserves the most that it can cost. The
 /// record shows how they were chosen.
 pub fn choose_for_endpoint(
-    live: &Live,
+    active: &ActiveConfig,
     settlement: &mut Settlement,
     request: &ChatRequest,
     body: &[u8],
 ) -> Result<Choice, Error> {
     let shared = settlement.shared.clone();
-    let mut choice = model::choose(&shared, live, &settlement.admission, &request.model, body)?;
-    endpoints::narrow(live, settlement.admission.route, &mut choice)?;
+    let mut choice = model::choose(&shared, active, &settlement.admission, &request.model, body)?;
+    endpoints::narrow(active, settlement.admission.route, &mut choice)?;
     admit_aliases(settlement, &choice)?;
-    limits::reserve(&shared, &live.snapshot, settlement, request, &mut choice)?;
+    limits::reserve(&shared, &active.snapshot, settlement, request, &mut choice)?;
     settlement.note_choice(&choice);
     Ok(choice)
 }
@@ -66,11 +70,11 @@ pub fn choose_for_endpoint(
 /// if the caller left.
 pub async fn choose_targets(
     settlement: &Settlement,
-    live: &Live,
+    active: &ActiveConfig,
     name: &str,
     body: &Bytes,
 ) -> Result<Option<Choice>, Error> {
-    let mut choice = model::choose(&settlement.shared, live, &settlement.admission, name, body);
+    let mut choice = model::choose(&settlement.shared, active, &settlement.admission, name, body);
     if let Some(fault) = choice.as_ref().err().filter(|fault| fault.kind == ErrorKind::UpstreamRateLimited).cloned() {
         // Boxed to keep the future of conversations with available targets small.
         choice = tokio::select! {
@@ -89,20 +93,21 @@ pub async fn choose_targets(
 async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut fault: Error) -> Result<Choice, Error> {
     let shared = &settlement.shared;
     loop {
-        let live = shared.live.load_full();
-        let combo = live.combos.book.find(live.snapshot.alias(name).unwrap_or(name));
-        let ready = combo.and_then(|at| live.combos.book.get(at));
-        let rest_ms = fault.retry_after_s.filter(|_| fault.kind == ErrorKind::UpstreamRateLimited).map(|s| s * 1_000);
-        let wait = ready.zip(rest_ms).and_then(|(ready, ms)| worth_waiting(&ready.rules, settlement.elapsed(), ms));
+        let active = shared.active.load_full();
+        let combo = active.combos.book.find(active.snapshot.alias(name).unwrap_or(name));
+        let ready = combo.and_then(|at| active.combos.book.get(at));
+        let cooldown_ms =
+            fault.retry_after_s.filter(|_| fault.kind == ErrorKind::UpstreamRateLimited).map(|s| s * 1_000);
+        let wait = ready.zip(cooldown_ms).and_then(|(ready, ms)| worth_waiting(&ready.rules, settlement.elapsed(), ms));
         let Some(wait) = wait else { return Err(fault) };
-        drop(live);
+        drop(active);
         tokio::select! {
             biased;
             () = shared.drain.expired() => return Err(shared.drain.error()),
             () = tokio::time::sleep(wait) => {}
         }
-        let live = shared.live.load_full();
-        match model::choose(shared, &live, &settlement.admission, name, body) {
+        let active = shared.active.load_full();
+        match model::choose(shared, &active, &settlement.admission, name, body) {
             Ok(choice) => return Ok(choice),
             Err(again) => fault = again,
         }
@@ -110,12 +115,12 @@ async fn choose_in_time(settlement: &Settlement, name: &str, body: &Bytes, mut f
 }
 
 /// Reserves capacity for a conversation whose targets are chosen.
-pub fn reserve(call: &mut Call, live: &Live, request: &ChatRequest) -> Result<(), Error> {
+pub fn reserve(call: &mut Call, active: &ActiveConfig, request: &ChatRequest) -> Result<(), Error> {
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
-    limits::reserve_conversation(&shared, &live.snapshot, settlement, request, choice)?;
+    limits::reserve_conversation(&shared, &active.snapshot, settlement, request, choice)?;
     settlement.note_choice(choice);
-    endpoints::narrow(live, settlement.admission.route, choice)
+    endpoints::narrow(active, settlement.admission.route, choice)
 }
 
 impl Call {

@@ -12,7 +12,7 @@
 
 use crate::call::ticket::{Name, Ticket};
 use crate::clock;
-use crate::exchange::{Exchange, Head, Room, Wake, HIGH_WATER_BYTES};
+use crate::exchange::{Capacity, Exchange, Head, Wake, HIGH_WATER_BYTES};
 use bytes::Bytes;
 use fairlead_core::{Error, ErrorKind};
 use http::{HeaderMap, StatusCode};
@@ -73,7 +73,7 @@ impl Recordings {
             if entry.digest != digest {
                 return Err(other_request());
             }
-            if !entry.recording.is_whole() {
+            if !entry.recording.is_complete() {
                 return Err(too_late());
             }
             return Ok(Role::Follower(Arc::clone(&entry.recording)));
@@ -106,12 +106,12 @@ impl Recordings {
 
 /// The error for a key that was used with a different request.
 pub fn other_request() -> Error {
-    conflict("This idempotency key was just used with another request; use a fresh key.")
+    conflict("This idempotency key was just used with another request; use a new key.")
 }
 
 /// The error for a request that another worker is serving.
 pub fn under_way() -> Error {
-    conflict("The same request is under way at another worker of the gateway; ask again when it has ended.").after_s(1)
+    conflict("Another worker of the gateway is processing the same request; retry when it has ended.").after_s(1)
 }
 
 fn conflict(message: &'static str) -> Error {
@@ -160,19 +160,19 @@ impl Recording {
         }
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.state.lock().dropped == 0
     }
 
     /// A successful response of which nothing was dropped.
     pub fn answer(&self) -> Option<(StatusCode, HeaderMap, Vec<Bytes>)> {
-        let chunks = self.whole()?;
+        let chunks = self.complete_chunks()?;
         let (status, headers) = self.state.lock().head.clone()?;
         Some((status, headers, chunks))
     }
 
     /// The body of a successful response of which nothing was dropped.
-    pub fn whole(&self) -> Option<Vec<Bytes>> {
+    pub fn complete_chunks(&self) -> Option<Vec<Bytes>> {
         let state = self.state.lock();
         let is_good = state.ended_ms.is_some() && !state.has_failed && state.dropped == 0;
         is_good.then(|| state.chunks.clone())
@@ -278,9 +278,9 @@ impl Reader {
     /// Returns everything since the last call.
     fn take(&self) -> NextPiece {
         let mut state = self.recording.state.lock();
-        let place = state.readers[self.index].unwrap_or(0);
-        let chunks = state.chunks.get(place.saturating_sub(state.dropped)..).unwrap_or_default().to_vec();
-        state.readers[self.index] = Some(place + chunks.len());
+        let position = state.readers[self.index].unwrap_or(0);
+        let chunks = state.chunks.get(position.saturating_sub(state.dropped)..).unwrap_or_default().to_vec();
+        state.readers[self.index] = Some(position + chunks.len());
         let (is_ended, is_aborted) = (state.ended_ms.is_some(), state.is_aborted);
         drop(state);
         self.recording.was_read.notify_one();
@@ -351,7 +351,7 @@ async fn read(reader: Reader, exchange: &Exchange, adapt: impl FnOnce(&mut Head)
             }
         }
         if adapt.is_none() {
-            if poll_fn(|cx| exchange.poll_room(cx)).await == Room::ClientGone {
+            if poll_fn(|cx| exchange.poll_capacity(cx)).await == Capacity::ClientGone {
                 return false;
             }
             let news = reader.take();
@@ -452,7 +452,7 @@ impl Leader {
 /// How much of a response a follower received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
-    Whole,
+    Complete,
     /// The leader's response failed, or the follower left.
     Cut,
     /// Nothing, because the beginning of a large response has been dropped.
@@ -461,7 +461,7 @@ pub enum Followed {
 
 /// The error for a follower that cannot receive any response.
 pub fn too_late() -> Error {
-    conflict("The same request is under way, and its answer is too large to be given twice.")
+    conflict("The same request is in progress, and its answer is too large to share.")
 }
 
 /// Sends a follower the leader's response from its beginning, or nothing of it.
@@ -469,7 +469,7 @@ pub async fn follow(recording: Arc<Recording>, exchange: &Exchange, adapt: impl 
     let Some(reader) = recording.open() else { return Followed::TooLate };
     drop(recording);
     if read(reader, exchange, adapt).await {
-        Followed::Whole
+        Followed::Complete
     } else {
         Followed::Cut
     }

@@ -33,7 +33,7 @@ fn leader(recordings: &Recordings, now_ms: u64) -> Arc<Recording> {
 }
 
 /// Reads the caller's whole response.
-async fn whole(exchange: &Exchange) -> (Vec<u8>, bool) {
+async fn complete_chunks(exchange: &Exchange) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     tokio::time::timeout(Duration::from_secs(5), async {
         while exchange.take_head().is_none() {
@@ -82,8 +82,8 @@ async fn a_follower_that_comes_in_the_middle_gets_all_and_the_leader_may_leave()
     assert!(!source.is_cancelled(), "the follower still listens");
     source.push([Bytes::from_static(b"two ")]);
     source.end([Bytes::from_static(b"three")]);
-    assert_eq!(whole(&second).await, (b"one two three".to_vec(), false));
-    assert_eq!(follow.await.expect("no panic"), Followed::Whole);
+    assert_eq!(complete_chunks(&second).await, (b"one two three".to_vec(), false));
+    assert_eq!(follow.await.expect("no panic"), Followed::Complete);
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn the_slowest_reader_holds_the_provider_back() {
     // The caller read nothing. The data is limited to its buffer, one step of the recording and the source's buffer.
     assert!(recording.state.lock().bytes <= 3 * HIGH_WATER_BYTES, "{}", recording.state.lock().bytes);
     source.end([]);
-    assert_eq!(whole(&first).await.0.len(), 64 * 64 * 1024);
+    assert_eq!(complete_chunks(&first).await.0.len(), 64 * 64 * 1024);
     lead.await.expect("no panic");
 }
 
@@ -178,7 +178,7 @@ async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
         }
         source.end([]);
     });
-    assert_eq!(whole(&first).await.0.len(), count * 64 * 1024);
+    assert_eq!(complete_chunks(&first).await.0.len(), count * 64 * 1024);
     feed.await.expect("no panic");
     lead.await.expect("no panic");
     assert!(matches!(recordings.enter(name("a"), [1; 32], 0), Ok(Role::Leader(_))));
@@ -209,10 +209,10 @@ async fn who_comes_to_read_when_the_beginning_is_gone_gets_nothing_of_it() {
         given.send(()).expect("somebody waits");
     });
     let own = Arc::clone(&first);
-    let reading = task::spawn(async move { whole(&own).await });
+    let reading = task::spawn(async move { complete_chunks(&own).await });
     is_given.await.expect("all was pushed");
     assert_eq!(follow(recording, &second, |_| {}).await, Followed::TooLate);
-    assert!(second.take_head().is_none(), "no head is told of an answer that is not given");
+    assert!(second.take_head().is_none(), "a follower that comes too late gets no head");
     source.end([]);
     assert_eq!(reading.await.expect("no panic").0.len(), count * 64 * 1024 + 9);
     feed.await.expect("no panic");

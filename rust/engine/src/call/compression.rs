@@ -1,7 +1,7 @@
 //! Compresses a conversation between admission and translation, if a pipeline is selected. In order of precedence the
 //! selection comes from the caller's header, the key, the combo, the automatic threshold and the operator's default.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::blocking;
 use crate::call::context::Call;
 use crate::call::endpoints;
@@ -28,11 +28,11 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// Returns the body and the request to send to the provider. If compression fails, they are the caller's own.
 pub async fn run(
     call: &mut Call,
-    live: &Arc<Live>,
+    active: &Arc<ActiveConfig>,
     body: Bytes,
     request: ChatRequest,
 ) -> Result<(Bytes, ChatRequest), Error> {
-    let Some(named) = chosen(call, live, body.len())? else { return Ok((body, request)) };
+    let Some(named) = chosen(call, active, body.len())? else { return Ok((body, request)) };
     let dialect = call.settlement.admission.dialect;
     let name = session_name(&call.settlement, &named, &body);
     let shared = call.shared();
@@ -50,14 +50,14 @@ pub async fn run(
     note(&mut call.settlement, &named, Some(&outcome), micros);
     let Outcome { body: written, session: next, raw_outputs, .. } = outcome;
     if let Some(owner) = keeper {
-        shared.raw_outputs.keep(owner, raw_outputs, live.snapshot.context.compression.raw_outputs);
+        shared.raw_outputs.keep(owner, raw_outputs, active.snapshot.context.compression.raw_outputs);
     }
     if let Some(name) = name {
         shared.frozen_sessions.keep(name, next, now_ms);
     }
     let Ok(written) = written.map(Bytes::from) else { return Ok((body, request)) };
     match read::request(&call.settlement.admission, &written) {
-        Ok(shorter) => Ok((written, shorter.going_on_from(request))),
+        Ok(shorter) => Ok((written, shorter.continued_from(request))),
         Err(fault) => {
             // This is a defect of ours, so the caller's request is sent unchanged.
             tracing::error!(reason = %fault.message, pipeline = %named.name, "a compressed body cannot be read");
@@ -81,11 +81,11 @@ pub struct PipelineChoice<'a> {
 impl PipelineChoice<'_> {
     /// Returns the pipeline for this call, or `None` if none is selected. This runs for every call, so it does not
     /// allocate in that case.
-    pub fn plan(self, live: &Live) -> Result<Option<NamedPlan>, Error> {
-        let settings = &live.snapshot.context.compression;
+    pub fn plan(self, active: &ActiveConfig) -> Result<Option<NamedPlan>, Error> {
+        let settings = &active.snapshot.context.compression;
         if let Some(header) = self.header.filter(|name| *name != "default") {
-            let found = live.plans.find(header).ok_or_else(|| {
-                let names = live.plans.names().join("`, `");
+            let found = active.plans.find(header).ok_or_else(|| {
+                let names = active.plans.names().join("`, `");
                 let message = format!("`X-Gateway-Compression` must be `default`, or one of `{names}`.");
                 Error::client(ErrorKind::InvalidRequest, message).about("X-Gateway-Compression")
             })?;
@@ -101,12 +101,12 @@ impl PipelineChoice<'_> {
         if name.is_empty() || name == Mode::Off.name() {
             return Ok(None);
         }
-        Ok(live.plans.find(name).filter(|found| !found.plan.stages.is_empty()))
+        Ok(active.plans.find(name).filter(|found| !found.plan.stages.is_empty()))
     }
 }
 
 /// Returns the pipeline for this call; `None` if none is selected or the call is not a conversation.
-fn chosen(call: &Call, live: &Live, bytes: usize) -> Result<Option<NamedPlan>, Error> {
+fn chosen(call: &Call, active: &ActiveConfig, bytes: usize) -> Result<Option<NamedPlan>, Error> {
     let admission = &call.settlement.admission;
     if endpoints::needs(admission.route).is_some() || bytes > MOST_BYTES {
         return Ok(None);
@@ -117,7 +117,7 @@ fn chosen(call: &Call, live: &Live, bytes: usize) -> Result<Option<NamedPlan>, E
         combo: call.choice.combo.as_ref().map(|combo| combo.name.as_str()),
         bytes,
     };
-    choice.plan(live)
+    choice.plan(active)
 }
 
 /// Returns the owner and the id of the session. Without a session id, an engine whose output for the same text may

@@ -10,14 +10,14 @@ use crate::call::compression;
 use crate::call::context::Call;
 use crate::call::conversation_stream;
 use crate::call::failover;
-use crate::call::handover;
+use crate::call::fusion_and_pipeline::{self, Prepared};
+use crate::call::handoff;
 use crate::call::hedge::{self, Race};
 use crate::call::kind::{CallKind, Reply};
 use crate::call::plain;
 use crate::call::read::{self, ReadConversation};
 use crate::call::settle;
 use crate::call::shadow;
-use crate::call::stages::{self, Staged};
 use crate::call::translation::Translation;
 use crate::call::usage_command;
 use crate::call::window;
@@ -51,14 +51,14 @@ pub struct Conversation {
 // Long: its steps in order, each of which may end the call.
 pub async fn run(mut call: Call, body: &Bytes) {
     let shared = call.shared();
-    let live = shared.live.load_full();
-    let ReadConversation { body, sent, request } = match read::conversation(&mut call.settlement, &live, body).await {
+    let active = shared.active.load_full();
+    let ReadConversation { body, sent, request } = match read::conversation(&mut call.settlement, &active, body).await {
         Ok(Some(conversation)) => conversation,
         // The caller has left; dropping the settlement records it.
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
-    if let Err(fault) = chaos::strike(&mut call.settlement).await {
+    if let Err(fault) = chaos::inject(&mut call.settlement).await {
         return call.refuse(&fault);
     }
     match usage_command::run(&mut call, &body, &request).await {
@@ -66,7 +66,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
         Ok(true) => return,
         Err(fault) => return call.refuse(&fault),
     }
-    match choose_targets(&call.settlement, &live, &request.model, &sent).await {
+    match choose_targets(&call.settlement, &active, &request.model, &sent).await {
         Ok(Some(choice)) => call.choice = choice,
         // The caller has left; dropping the settlement records it.
         Ok(None) => return,
@@ -81,7 +81,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
     };
     // A tool that acts must run for every request, so its responses are neither cached nor shared.
     let acts = call.choice.targets.iter().any(|target| target.connection.sends_session);
-    let question = || cache::question(&shared, &live, &call.settlement.admission, &request, &sent);
+    let question = || cache::question(&shared, &active, &call.settlement.admission, &request, &sent);
     let mut question = if acts { None } else { question() };
     if let Some(question) = &mut question {
         match Box::pin(cache::look_up(&mut call.settlement, question, &request, &body)).await {
@@ -95,8 +95,8 @@ pub async fn run(mut call: Call, body: &Bytes) {
     let before = sent.clone();
     // Boxed, because few calls are compressed.
     let shortening = Box::pin(async {
-        let (body, request) = compression::run(&mut call, &live, sent, request).await?;
-        window::hold(&mut call, &live, body, request).await
+        let (body, request) = compression::run(&mut call, &active, sent, request).await?;
+        window::hold(&mut call, &active, body, request).await
     });
     let (sent, request) = match shortening.await {
         Ok(shortened) => shortened,
@@ -106,11 +106,11 @@ pub async fn run(mut call: Call, body: &Bytes) {
     call.choice.is_edited = sent.as_ptr() != before.as_ptr();
     call.settlement.bytes_sent = Some(sent.len() as u64);
     let translate = || {
-        choose::reserve(&mut call, &live, &request)?;
-        Translation::of_call(&mut call, &live, &sent, &request)
+        choose::reserve(&mut call, &active, &request)?;
+        Translation::of_call(&mut call, &active, &sent, &request)
     };
-    let translation = limits::ask_until_known(&shared, translate).await;
-    drop(live);
+    let translation = limits::retry_until_limits_known(&shared, translate).await;
+    drop(active);
     let translation = match translation {
         Ok(translation) => translation.of(&body),
         Err(fault) => return call.refuse(&fault),
@@ -158,41 +158,41 @@ impl Conversation {
         let is_relay = call.choice.combo.as_ref().is_some_and(|combo| combo.strategy == Strategy::ContextRelay);
         let staged = if is_relay {
             // Boxed to keep the future of conversations without a handoff note small.
-            Box::pin(handover::prepare(call, &self.sent, &self.request, &self.body)).await
+            Box::pin(handoff::prepare(call, &self.sent, &self.request, &self.body)).await
         } else {
-            stages::prepare(call, &self.sent, &self.request).await
+            fusion_and_pipeline::prepare(call, &self.sent, &self.request).await
         };
         let next;
         let conversation = match staged {
-            Ok(Staged::AsIs) => self,
-            Ok(Staged::Next { translation, request, choice }) => {
+            Ok(Prepared::AsIs) => self,
+            Ok(Prepared::Next { translation, request, choice }) => {
                 call.choice = *choice;
                 let (sent, body) = (self.sent.clone(), self.body.clone());
                 next = Box::new(Self { translation: *translation, request, sent, body });
                 &*next
             }
-            Ok(Staged::Done { target, answer }) => return settle::give(call, self, &target, answer).await,
-            Ok(Staged::Failed { choice, failures }) => {
+            Ok(Prepared::Done { target, answer }) => return settle::give(call, self, &target, answer).await,
+            Ok(Prepared::Failed { choice, failures }) => {
                 (call.choice, call.failures) = (*choice, failures);
                 return call.fail();
             }
             Err(fault) => return call.refuse_before_attempts(&fault),
         };
-        let mut over = SmallVec::new();
+        let mut tried_before = SmallVec::new();
         if let Some(delay) = hedge::delay(&call.choice) {
             let (translation, request_bytes) = (&conversation.translation, conversation.body.len() as u64);
             let race = Race { kind: conversation, translation, request_bytes };
             let Some(tried) = Box::pin(race.run(call, delay)).await else { return };
-            over = tried;
+            tried_before = tried;
             let last = call.failures.last();
             if last.is_some_and(|(_, failed)| !failover::may_go_on(&call.choice, failed) || call.is_headed()) {
                 return call.fail();
             }
         }
-        attempt::run(call, conversation, &over).await;
+        attempt::run(call, conversation, &tried_before).await;
     }
 
-    async fn ask_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, AttemptFailure> {
+    async fn send_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, AttemptFailure> {
         let Call { settlement, choice, .. } = call;
         let (shared, target) = (Arc::clone(&settlement.shared), &choice.targets[at]);
         let betas = settlement.admission.anthropic_beta.clone();
@@ -220,11 +220,11 @@ impl CallKind for Conversation {
         self.request.stream
     }
 
-    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
+    async fn send(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         if self.request.stream {
             return conversation_stream::run(call, at, &self.translation).await.map(Reply::Stream);
         }
-        self.ask_plain(call, at).await.map(Reply::Whole)
+        self.send_plain(call, at).await.map(Reply::Complete)
     }
 
     async fn store(&self, call: &Call, answer: Option<&Bytes>) -> bool {

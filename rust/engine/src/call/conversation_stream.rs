@@ -18,7 +18,7 @@ use crate::call::stream::{StreamKind, StreamRelay};
 use crate::call::stream_error::ErrorForm;
 use crate::call::stream_judge::StreamJudge;
 use crate::call::translation::Translation;
-use crate::observe::cut_stream::ToldUsage;
+use crate::observe::cut_stream::ReportedUsage;
 use crate::observe::settle::Settlement;
 use crate::upstream::attempt::{self, Contents};
 use crate::upstream::failure::AttemptFailure;
@@ -28,7 +28,7 @@ use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
 use fairlead_core::{Dialect, Error, ErrorKind, Protocol, Retry};
-use fairlead_dialect::openai::reasoning::Listener;
+use fairlead_dialect::openai::reasoning::ReasoningCollector;
 use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
 use fairlead_dialect::protocol::EventReader;
 use fairlead_dialect::stream::Follow;
@@ -51,7 +51,7 @@ pub struct StartedStream {
 /// means that only comments were sent to the caller.
 pub async fn run(call: &mut Call, at: usize, translation: &Translation) -> Result<FinishedStream, AttemptFailure> {
     let target = Arc::clone(&call.choice.targets[at]);
-    let response = ask(call, &target, at, translation).await?;
+    let response = send(call, &target, at, translation).await?;
     let (body, first) = begin(response, &target).await?;
     relay(call, at, translation, body, first).await
 }
@@ -97,7 +97,7 @@ fn is_amazons_stream(value: &HeaderValue) -> bool {
 }
 
 /// Waits for the provider's response head. During a long wait the caller receives comments.
-async fn ask(
+async fn send(
     call: &mut Call,
     target: &Arc<Target>,
     at: usize,
@@ -173,7 +173,7 @@ pub struct ConversationStream<'a> {
     reader: Option<EventReader>,
     follow: Follow,
     /// Collects reasoning that the connection expects back in later requests.
-    listener: Option<Listener>,
+    listener: Option<ReasoningCollector>,
     /// The rules that the response must satisfy before any of it is sent.
     judge: Option<Box<StreamJudge>>,
     /// The stream has sent its terminal event.
@@ -211,14 +211,14 @@ impl StreamKind for ConversationStream<'_> {
         }
         let mut passed = self.follow.push(chunk);
         if let Some(judge) = &mut self.judge {
-            judge.hear(chunk);
-            passed.has_said &= !judge.holds();
+            judge.push(chunk);
+            passed.has_output &= !judge.holds();
             passed.done |= judge.is_too_long();
         }
         self.is_done |= passed.done;
         // Anthropic's streams start with the usage of the prompt.
         let is_of_prompt = self.target.connection.dialect == Dialect::Anthropic;
-        settlement.note_events(chunk, passed.has_said, ToldUsage { usage: self.follow.usage(), is_of_prompt });
+        settlement.note_events(chunk, passed.has_output, ReportedUsage { usage: self.follow.usage(), is_of_prompt });
         passed
     }
 
@@ -239,7 +239,7 @@ impl StreamKind for ConversationStream<'_> {
         let is_too_long = judge.is_some_and(|judge| judge.is_too_long());
         let rejection = judge.and_then(|judge| judge.fault());
         if self.is_done && end == End::Clean && rejection.is_none() {
-            reasoning::keep(settlement, &self.target, self.listener.and_then(Listener::finish));
+            reasoning::keep(settlement, &self.target, self.listener.and_then(ReasoningCollector::finish));
         }
         let form = error_form(self.translation);
         let mut closing = self.follow.finish(end);

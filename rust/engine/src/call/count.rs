@@ -1,7 +1,7 @@
 //! Counts the tokens of a request without generating a response. The provider counts them if its dialect supports it;
 //! otherwise they are estimated.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::chaos;
 use crate::call::choose::{admit_aliases, admit_model};
 use crate::call::context::Call;
@@ -13,7 +13,7 @@ use crate::exchange::Head;
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
 use crate::gate::limits;
-use crate::gate::request::Whole;
+use crate::gate::request::BufferedRequest;
 use crate::observe::settle::Settlement;
 use crate::route::model;
 use crate::shared::Shared;
@@ -34,10 +34,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Serves one request. As with a completion, dropping the future cancels it.
-pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    let end = EndGuard::new(shared, &whole.exchange, &whole.admission);
-    whole.capture(shared);
-    let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
+pub fn serve(shared: &Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(shared, &incoming.exchange, &incoming.admission);
+    incoming.capture(shared);
+    let BufferedRequest { exchange, admission, body, in_flight, buffered, .. } = *incoming;
     let settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     async move {
         let _permits = (in_flight, buffered);
@@ -48,18 +48,18 @@ pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()
 
 async fn run(mut call: Call, body: &Bytes) {
     let shared = call.shared();
-    let live = shared.live.load_full();
-    let (body, request) = match read(&mut call, &live, body).await {
+    let active = shared.active.load_full();
+    let (body, request) = match read(&mut call, &active, body).await {
         Ok(Some(read)) => read,
         // The caller has left; dropping the settlement records it.
         Ok(None) => return,
         Err(fault) => return call.refuse(&fault),
     };
-    let chosen = || choose(&mut call, &live, &body, &request);
-    if let Err(fault) = limits::ask_until_known(&shared, chosen).await {
+    let chosen = || choose(&mut call, &active, &body, &request);
+    if let Err(fault) = limits::retry_until_limits_known(&shared, chosen).await {
         return call.refuse(&fault);
     }
-    drop(live);
+    drop(active);
     let exchange = Arc::clone(&call.settlement.exchange);
     tokio::select! {
         biased;
@@ -69,27 +69,27 @@ async fn run(mut call: Call, body: &Bytes) {
 }
 
 /// Parses the request, including stored earlier turns. Returns `None` if the caller left.
-async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Bytes, ChatRequest)>, Error> {
+async fn read(call: &mut Call, active: &ActiveConfig, body: &Bytes) -> Result<Option<(Bytes, ChatRequest)>, Error> {
     let settlement = &mut call.settlement;
     // The count covers what a conversation would send.
-    let body = guardrails::admit(live, settlement, body)?;
+    let body = guardrails::admit(active, settlement, body)?;
     let request = read::request(&settlement.admission, &inner_request(settlement, &body))?;
-    let request = admit_model(live, settlement, request)?;
+    let request = admit_model(active, settlement, request)?;
     settlement.model = Some(request.model.clone());
-    let whole = match recall(live, settlement, &body, &request).await? {
+    let incoming = match recall(active, settlement, &body, &request).await? {
         Recall::CallerLeft => return Ok(None),
         Recall::Nothing => return Ok(Some((body, request))),
-        Recall::Body(whole) => whole,
+        Recall::Body(incoming) => incoming,
     };
-    let request = read::again(&settlement.admission, &whole, request)?;
-    Ok(Some((whole, request)))
+    let request = read::again(&settlement.admission, &incoming, request)?;
+    Ok(Some((incoming, request)))
 }
 
 /// Chooses the targets that may count the tokens.
-fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<(), Error> {
+fn choose(call: &mut Call, active: &ActiveConfig, body: &Bytes, request: &ChatRequest) -> Result<(), Error> {
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
-    *choice = model::choose(&shared, live, &settlement.admission, &request.model, body)?;
+    *choice = model::choose(&shared, active, &settlement.admission, &request.model, body)?;
     admit_aliases(settlement, choice)?;
     // Counting uses no tokens and costs nothing, but counts as a request.
     limits::reserve_free(&shared, settlement, &request.model, choice)
@@ -101,7 +101,7 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> 
 /// a provider generates responses. So latency, session affinity and combo statistics are not updated.
 async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
     limits::throttle(&call.settlement).await;
-    if let Err(fault) = chaos::strike(&mut call.settlement).await {
+    if let Err(fault) = chaos::inject(&mut call.settlement).await {
         return call.refuse(&fault);
     }
     for at in 0..call.choice.targets.len() {
@@ -145,18 +145,18 @@ async fn count_at(
     let Some(uri) = uri.filter(|_| target.connection.dialect == caller) else {
         return estimate(caller, &inner_request(settlement, body), member).map(Ok);
     };
-    let _slot = match slot::acquire(&settlement.shared, target, &choice.entrant(at, 0), &mut Duration::default()).await
-    {
-        Ok(slot) => slot,
-        Err(busy) => return Ok(Err(busy)),
-    };
+    let _slot =
+        match slot::acquire(&settlement.shared, target, &choice.slot_request(at, 0), &mut Duration::default()).await {
+            Ok(slot) => slot,
+            Err(busy) => return Ok(Err(busy)),
+        };
     settlement.attempts += 1;
     let pieces = renamed(caller, body, request, choice.upstream_model(at));
     let betas = settlement.admission.anthropic_beta.as_ref();
     let model = choice.upstream_model(at);
     let contents = Contents::Json(&pieces);
     let upstream = Upstream { uri: &uri, model, betas, session: None, body: contents, is_stream: false };
-    match ask(&settlement.shared, target, upstream, member).await {
+    match send(&settlement.shared, target, upstream, member).await {
         // Few servers with the responses dialect support this call.
         Err(failed) if caller == Dialect::OpenaiResponses && is_unserved(&failed) => {
             estimate(caller, body, member).map(Ok)
@@ -179,10 +179,10 @@ fn estimate(caller: Dialect, body: &[u8], member: &str) -> Result<Bytes, Error> 
 
 /// Returns the request whose tokens are counted. Gemini's clients may nest it in a member of the body.
 fn inner_request(settlement: &Settlement, body: &Bytes) -> Bytes {
-    body.slice(asked_span(settlement.admission.dialect, body))
+    body.slice(counted_span(settlement.admission.dialect, body))
 }
 
-fn asked_span(caller: Dialect, body: &[u8]) -> Range<usize> {
+fn counted_span(caller: Dialect, body: &[u8]) -> Range<usize> {
     let wanted = ["generateContentRequest"];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).ok();
     let inner = scan.and_then(|scan| scan.get("generateContentRequest")).filter(|inner| inner.kind == JsonKind::Object);
@@ -191,7 +191,7 @@ fn asked_span(caller: Dialect, body: &[u8]) -> Range<usize> {
 
 /// Replaces the model with the provider's name for it. Gemini's clients name the model inside the nested request.
 fn renamed(caller: Dialect, body: &Bytes, parsed: &ChatRequest, upstream_model: &str) -> Pieces {
-    let span = asked_span(caller, body);
+    let span = counted_span(caller, body);
     let mut pieces = Pieces::new();
     pieces.push(body.slice(..span.start));
     pieces.extend(translate::rewrite(caller, &body.slice(span.clone()), parsed, upstream_model));
@@ -201,7 +201,7 @@ fn renamed(caller: Dialect, body: &Bytes, parsed: &ChatRequest, upstream_model: 
 }
 
 /// Returns the provider's count in its original form.
-async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &str) -> Result<Bytes, AttemptFailure> {
+async fn send(shared: &Shared, target: &Target, request: Upstream<'_>, member: &str) -> Result<Bytes, AttemptFailure> {
     let asking = async {
         let answered = attempt::send(&shared.pool, target, request).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);

@@ -1,7 +1,7 @@
 //! The table of passthrough calls, which change only the model: their path, required members and response type. Most
 //! require a provider with OpenAI's dialect, which defines these calls. Some also exist in other dialects.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::route::choice::Choice;
 use fairlead_core::routes::{Answer, Ollama, Relayed, Route, Surface};
 use fairlead_core::{Dialect, Error, ErrorKind};
@@ -177,33 +177,33 @@ fn operators_name(route: &Route) -> &'static str {
 }
 
 /// Removes targets whose model does not support the route's call according to the operator; an error if none is left.
-fn narrow_to_supported(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Error> {
+fn narrow_to_supported(active: &ActiveConfig, route: &Route, choice: &mut Choice) -> Result<(), Error> {
     let name = operators_name(route);
     let takes = |at: &usize| {
-        let stated = live.snapshot.model(choice.model(*at)).and_then(|model| model.endpoints.as_deref());
+        let stated = active.snapshot.model(choice.model(*at)).and_then(|model| model.endpoints.as_deref());
         // A conversation is the same call in every dialect.
         let is_conversation = matches!(name, "responses" | "messages");
         stated.is_none_or(|all| all.iter().any(|one| one == name || is_conversation && one == "chat"))
     };
-    let places: Vec<usize> = (0..choice.targets.len()).filter(takes).collect();
-    if places.len() == choice.targets.len() {
+    let indices: Vec<usize> = (0..choice.targets.len()).filter(takes).collect();
+    if indices.len() == choice.targets.len() {
         return Ok(());
     }
-    if places.is_empty() {
+    if indices.is_empty() {
         let message = format!(
             "`{}` does not take this call: its `supportedEndpoints` leave out `{name}` (PUT /api/provider-models).",
             choice.model(0)
         );
         return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
     }
-    *choice = choice.narrowed(&places);
+    *choice = choice.narrowed(&indices);
     Ok(())
 }
 
 /// Removes targets that do not support the route's call; an error if none is left. Every target supports conversations,
 /// unless the operator excludes them for a model.
-pub fn narrow(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Error> {
-    narrow_to_supported(live, route, choice)?;
+pub fn narrow(active: &ActiveConfig, route: &Route, choice: &mut Choice) -> Result<(), Error> {
+    narrow_to_supported(active, route, choice)?;
     let Some(endpoint) = at(route) else { return Ok(()) };
     let is_embedding = embedding(route).is_some();
     let is_compaction = route.answer == Answer::Relayed(Relayed::Compact);
@@ -215,8 +215,8 @@ pub fn narrow(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Err
         Dialect::OpenaiResponses | Dialect::Gemini => is_embedding,
         Dialect::Anthropic => false,
     };
-    let places: Vec<usize> = (0..choice.targets.len()).filter(has_it).collect();
-    if places.is_empty() {
+    let indices: Vec<usize> = (0..choice.targets.len()).filter(has_it).collect();
+    if indices.is_empty() {
         let spoken = match (is_embedding, is_compaction) {
             (true, _) => "OpenAI's dialect and Google's",
             (_, true) => "the dialect of OpenAI's responses",
@@ -228,8 +228,8 @@ pub fn narrow(live: &Live, route: &Route, choice: &mut Choice) -> Result<(), Err
         );
         return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
     }
-    if places.len() < choice.targets.len() {
-        *choice = choice.narrowed(&places);
+    if indices.len() < choice.targets.len() {
+        *choice = choice.narrowed(&indices);
     }
     Ok(())
 }

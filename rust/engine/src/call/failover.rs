@@ -1,6 +1,6 @@
 //! The steps after a failed attempt: the next target, or the error for the caller.
 
-use crate::route::choice::{Choice, TOLD_AT_MOST};
+use crate::route::choice::{Choice, MAX_LISTED_TARGETS};
 use crate::route::combos::{excluded, waits};
 use crate::upstream::failure::AttemptFailure;
 use fairlead_core::{ErrorKind, Outcome, Retry};
@@ -39,7 +39,7 @@ pub fn outcome(kind: ErrorKind) -> Outcome {
 pub fn diagnostics(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Option<Value> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
-    let order: Vec<&str> = failures.iter().map(|(at, _)| choice.model(*at)).take(TOLD_AT_MOST).collect();
+    let order: Vec<&str> = failures.iter().map(|(at, _)| choice.model(*at)).take(MAX_LISTED_TARGETS).collect();
     let details = order.iter().zip(failures).map(|(model, (at, failed))| {
         json!({
             "target": model, "provider": choice.targets.get(*at).map(|target| target.provider_name()), "reason": failed.error.kind.code(),
@@ -65,13 +65,13 @@ pub fn summary(choice: &Choice, failures: &[(usize, AttemptFailure)]) -> Option<
     }
     let reasons: Vec<String> = failures
         .iter()
-        .take(TOLD_AT_MOST)
+        .take(MAX_LISTED_TARGETS)
         .map(|(at, failed)| {
             let status = failed.rejection.as_ref().map(|rejection| format!(" ({})", rejection.status.as_u16()));
             format!("{}: {}{}", choice.model(*at), failed.error.kind.code(), status.unwrap_or_default())
         })
         .collect();
-    let more = failures.len().saturating_sub(TOLD_AT_MOST);
+    let more = failures.len().saturating_sub(MAX_LISTED_TARGETS);
     let mut message = format!("Every target of the combo `{}` failed: {}", combo.name, reasons.join("; "));
     if more > 0 {
         // Writing to a string cannot fail.

@@ -3,7 +3,7 @@
 //! The snapshot determines which guardrails run, except those that the key or the call disables. If no guardrail acts
 //! on responses, which is the default, responses are relayed without inspection.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
@@ -22,18 +22,18 @@ const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
 
 /// Returns the guardrails of a call: those of the gateway except those that the key or the call disables, plus those of
 /// the key's groups, which cannot be disabled.
-pub fn of_call(live: &Live, admission: &Admission) -> Guardrails {
+pub fn of_call(active: &ActiveConfig, admission: &Admission) -> Guardrails {
     let key = admission.principal.key();
     let of_key = key.map(|key| Disabled::of(key.disabled_guardrails.iter().map(String::as_str))).unwrap_or_default();
-    let gateway = live.snapshot.guardrails.without(admission.disabled_guardrails.and(of_key));
+    let gateway = active.snapshot.guardrails.without(admission.disabled_guardrails.and(of_key));
     let groups = key.into_iter().flat_map(|key| &key.groups);
     groups.fold(gateway, |guardrails, group| guardrails.strictest(group.guardrails))
 }
 
 /// Checks a request body and returns the body to send. The findings and the actions on the response are recorded. A
 /// guardrail that blocks the request returns an error.
-pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
-    let guardrails = of_call(live, &settlement.admission);
+pub fn admit(active: &ActiveConfig, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    let guardrails = of_call(active, &settlement.admission);
     settlement.answer_guardrails = guardrails.answer;
     let judged = judge_body(body, guardrails.request);
     let stop = blocking(&judged.findings);
@@ -46,7 +46,7 @@ pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<B
 
 /// Checks the body of a request that control sends to a provider, and replaces it with the body to send.
 pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
-    *body = admit(&shared.live.load(), settlement, body)?;
+    *body = admit(&shared.active.load(), settlement, body)?;
     Ok(())
 }
 
@@ -80,8 +80,8 @@ pub struct EventGuard {
 }
 
 impl EventGuard {
-    pub fn new(live: &Live, admission: &Admission) -> Self {
-        let Guardrails { request, answer } = of_call(live, admission);
+    pub fn new(active: &ActiveConfig, admission: &Admission) -> Self {
+        let Guardrails { request, answer } = of_call(active, admission);
         Self { request, answer: (!answer.is_off()).then(|| StreamGuard::new(answer)) }
     }
 

@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::upstream;
 use crate::upstream::attempt::{Contents, Upstream};
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::limiter::Entrant;
+use crate::upstream::limiter::SlotRequest;
 use crate::upstream::slot::{self, Slot};
 use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
@@ -79,7 +79,7 @@ impl<K: CallKind> Race<'_, K> {
         call.name_target(at);
         call.settlement.usage = usage;
         call.settlement.first_byte.get_or_insert_with(Instant::now);
-        settle::finish(call, self.kind, at, Reply::Whole(answer), Some(began)).await;
+        settle::finish(call, self.kind, at, Reply::Complete(answer), Some(began)).await;
         None
     }
 
@@ -103,7 +103,7 @@ impl<K: CallKind> Race<'_, K> {
                 None
             }
             Err(failed) => {
-                lose(call, at, failed);
+                drop_racer(call, at, failed);
                 Some(call.failures.iter().map(|(at, _)| *at).collect())
             }
         }
@@ -113,7 +113,7 @@ impl<K: CallKind> Race<'_, K> {
     async fn take_answer(&self, contestant: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
         let began = Instant::now();
         let read = |response| plain::take(&contestant.target, response, self.translation, &contestant.upstream_model);
-        let ((answer, usage), mut slot) = self.ask(contestant, read).await?;
+        let ((answer, usage), mut slot) = self.send(contestant, read).await?;
         slot.settle(&usage);
         Ok(RacedAnswer { answer, usage, began })
     }
@@ -132,13 +132,13 @@ impl<K: CallKind> Race<'_, K> {
                 .map_err(|_| AttemptFailure::from(stream::silent::<ConversationStream<'_>>(patience, false)))??;
             Ok((body, first))
         };
-        let ((body, first), slot) = self.ask(contestant, begin).await?;
+        let ((body, first), slot) = self.send(contestant, begin).await?;
         Ok(StartedStream { body, first, began, slot })
     }
 
     /// Sends the request to one target once its connection has capacity, and reads the part of the response that
     /// decides the race. The combo's time limit applies.
-    async fn ask<T, F>(
+    async fn send<T, F>(
         &self,
         contestant: &Contestant,
         read: impl FnOnce(Response<Incoming>) -> F,
@@ -148,8 +148,8 @@ impl<K: CallKind> Race<'_, K> {
     {
         let Contestant { shared, target, upstream_model, betas, session, limit, .. } = contestant;
         let tokens = model::estimate(self.request_bytes);
-        let entrant = Entrant { model: upstream_model, tokens, queue: contestant.queue, cap: contestant.cap };
-        let slot = slot::acquire(&contestant.shared, target, &entrant, &mut Duration::default()).await?;
+        let slot_request = SlotRequest { model: upstream_model, tokens, queue: contestant.queue, cap: contestant.cap };
+        let slot = slot::acquire(&contestant.shared, target, &slot_request, &mut Duration::default()).await?;
         let asking = async {
             let is_stream = self.kind.is_stream();
             let request = Upstream {
@@ -179,7 +179,7 @@ pub async fn race<T, F>(
     call: &mut Call,
     delay: Duration,
     is_stream: bool,
-    ask: impl Fn(usize) -> F,
+    send: impl Fn(usize) -> F,
 ) -> Option<(usize, T)>
 where
     F: Future<Output = Result<T, AttemptFailure>>,
@@ -188,16 +188,16 @@ where
         call.name_target(0);
     }
     call.settlement.attempts += 1;
-    let mut first = pin!(ask(0));
+    let mut first = pin!(send(0));
     match waiting(call, is_stream, pin!(tokio::time::timeout(delay, first.as_mut()))).await {
         Ok(Ok(won)) => return Some((0, won)),
         Ok(Err(failed)) => {
-            lose(call, 0, failed);
+            drop_racer(call, 0, failed);
             return None;
         }
         Err(_) => call.settlement.attempts += 1,
     }
-    let mut second = pin!(ask(1));
+    let mut second = pin!(send(1));
     let either = async {
         tokio::select! {
             biased;
@@ -246,7 +246,7 @@ async fn waiting<T>(call: &mut Call, is_stream: bool, mut pending: Pin<&mut impl
 }
 
 /// Records the failure of a racing target.
-fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
+fn drop_racer(call: &mut Call, at: usize, failed: AttemptFailure) {
     note_loss(call, at, &failed);
     call.failures.push((at, failed));
 }

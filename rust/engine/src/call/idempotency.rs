@@ -127,8 +127,8 @@ impl Part {
         let progress = if admission.wants_progress { "progress" } else { "" };
         // In Gemini's dialect the end of the path is the model, and the query selects the stream's format.
         let framing = if admission.reads_list { "list" } else { "" };
-        let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
-        let digest = fairlead_cache::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
+        let scope = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
+        let digest = fairlead_cache::digest(&[scope[0], scope[1], scope[2], scope[3], scope[4], scope[5], body]);
         let is_shared = shared.peers.is_some() && admission.is_key_declared;
         let ticket = is_shared.then(|| Box::new(Ticket::new(&name, digest)));
         // A proxy may give one id to all requests of a page. Such an id is not a key: another body under it is a
@@ -162,7 +162,7 @@ pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body
         return refuse(settlement, Outcome::Refused, &coalesce::too_late());
     }
     settlement.status = status.as_u16();
-    if followed == Followed::Whole && status.is_success() {
+    if followed == Followed::Complete && status.is_success() {
         settlement.settle(Outcome::Completed, None);
     } else if !exchange.is_cancelled() {
         let error = Error::gateway(ErrorKind::UpstreamStatus, "The call that this request repeats failed.");
@@ -173,7 +173,7 @@ pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body
 /// Records what a repeated request asks for, because it is not parsed otherwise.
 fn note_request(settlement: &mut Settlement, body: &Bytes) {
     if let Ok(parsed) = read::request(&settlement.admission, body) {
-        settlement.model = Some(model::shown_name(&settlement.shared.live.load(), &parsed.model));
+        settlement.model = Some(model::shown_name(&settlement.shared.active.load(), &parsed.model));
         settlement.stream = parsed.stream;
     }
 }

@@ -11,7 +11,7 @@ use std::future::Future;
 pub trait CallKind: Sync {
     /// Sends the request to one target and relays the response unless it is returned whole. An error means that the
     /// caller received nothing of it.
-    fn ask(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, AttemptFailure>> + Send;
+    fn send(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, AttemptFailure>> + Send;
 
     /// Whether the response is relayed as it arrives. If so, the kind itself applies the combo's time limits to the
     /// start of the response.
@@ -30,7 +30,7 @@ pub trait CallKind: Sync {
 #[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each stream")]
 pub enum Reply {
     /// A complete response that was not sent to the caller yet.
-    Whole(plain::Answer),
+    Complete(plain::Answer),
     /// A stream that was relayed except for its last bytes.
     Stream(FinishedStream),
 }

@@ -12,7 +12,7 @@
 //!
 //! Kinds of call ([`kind`]):
 //! - [`conversation`]: parsed by [`read`], changed by [`combo_body`], [`compression`] and [`window`], translated by
-//!   [`translation`], and answered by [`plain`] or [`conversation_stream`]. [`stages`] and [`handover`] make calls that
+//!   [`translation`], and answered by [`plain`] or [`conversation_stream`]. [`fusion_and_pipeline`] and [`handoff`] make calls that
 //!   come first, [`reasoning`] stores reasoning for later turns, [`progress`] adds events to a stream. [`stream`]
 //!   relays every stream, with [`stream_error`] and [`stream_judge`].
 //! - [`passthrough`] and [`passthrough_stream`]: only the model changes; [`endpoints`] is the table of these calls,
@@ -41,8 +41,9 @@ pub mod counting;
 pub mod deadline;
 pub mod endpoints;
 pub mod failover;
+pub mod fusion_and_pipeline;
 pub mod guardrails;
-pub mod handover;
+pub mod handoff;
 pub mod head;
 pub mod hedge;
 pub mod idempotency;
@@ -60,7 +61,6 @@ pub mod searches;
 pub mod settle;
 pub mod shadow;
 pub mod simulate;
-pub mod stages;
 pub mod stream;
 pub mod stream_error;
 pub mod stream_judge;

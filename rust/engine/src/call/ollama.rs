@@ -11,9 +11,9 @@ use crate::call::admit;
 use crate::call::relay::is_event_stream;
 use crate::call::settle::refuse;
 use crate::clock;
-use crate::exchange::{Exchange, Head, Piece, Room, Wake};
+use crate::exchange::{Capacity, Exchange, Head, Piece, Wake};
 use crate::gate::answer::{self, base_headers, EndGuard};
-use crate::gate::request::Whole;
+use crate::gate::request::BufferedRequest;
 use crate::models::listed::ListDialect;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
@@ -66,62 +66,62 @@ struct AnswerRelay {
 }
 
 /// Serves one request. As with a completion, dropping the future cancels it.
-pub fn serve(shared: Arc<Shared>, whole: Box<Whole>, work: OllamaWork) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+pub fn serve(shared: Arc<Shared>, incoming: Box<BufferedRequest>, work: OllamaWork) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &incoming.exchange, &incoming.admission);
     async move {
         match work {
-            OllamaWork::Talk(call) => talk(shared, whole, call).await,
-            OllamaWork::Embed(call) => embed(shared, whole, call).await,
+            OllamaWork::Talk(call) => talk(shared, incoming, call).await,
+            OllamaWork::Embed(call) => embed(shared, incoming, call).await,
         }
         drop(end);
     }
 }
 
-async fn talk(shared: Arc<Shared>, whole: Box<Whole>, call: OllamaCall) {
-    let is_listed = |model: &str| is_listed(&shared, &whole, model);
-    let request = match ollama::read(call, &whole.body, is_listed) {
+async fn talk(shared: Arc<Shared>, incoming: Box<BufferedRequest>, call: OllamaCall) {
+    let is_listed = |model: &str| is_listed(&shared, &incoming, model);
+    let request = match ollama::read(call, &incoming.body, is_listed) {
         Ok(request) => request,
-        Err(fault) => return refuse_body(&shared, *whole, &fault),
+        Err(fault) => return refuse_body(&shared, *incoming, &fault),
     };
     if let Some(load) = request.load {
-        return tell_loaded(&shared, &whole, &request, load.unloads, is_listed(&request.form.model));
+        return answer_loaded(&shared, &incoming, &request, load.unloads, is_listed(&request.form.model));
     }
-    run(shared, whole, Form::Talk(request.form), request.chat).await;
+    run(shared, incoming, Form::Talk(request.form), request.chat).await;
 }
 
-async fn embed(shared: Arc<Shared>, whole: Box<Whole>, call: EmbedCall) {
-    let is_listed = |model: &str| is_listed(&shared, &whole, model);
-    match ollama::read_embed(call, &whole.body, is_listed) {
-        Err(fault) => refuse_body(&shared, *whole, &fault),
-        Ok(request) if request.is_empty => answer_empty(&shared, &whole, &request, is_listed(&request.form.model)),
-        Ok(EmbedRequest { body, form, .. }) => run(shared, whole, Form::Embed(form), body).await,
+async fn embed(shared: Arc<Shared>, incoming: Box<BufferedRequest>, call: EmbedCall) {
+    let is_listed = |model: &str| is_listed(&shared, &incoming, model);
+    match ollama::read_embed(call, &incoming.body, is_listed) {
+        Err(fault) => refuse_body(&shared, *incoming, &fault),
+        Ok(request) if request.is_empty => answer_empty(&shared, &incoming, &request, is_listed(&request.form.model)),
+        Ok(EmbedRequest { body, form, .. }) => run(shared, incoming, Form::Embed(form), body).await,
     }
 }
 
-fn is_listed(shared: &Shared, whole: &Whole, model: &str) -> bool {
-    let key = whole.admission.principal.key().cloned();
-    shared.live.load().lists.one(model, key.as_deref(), ListDialect::OpenAi).is_some()
+fn is_listed(shared: &Shared, incoming: &BufferedRequest, model: &str) -> bool {
+    let key = incoming.admission.principal.key().cloned();
+    shared.active.load().lists.one(model, key.as_deref(), ListDialect::OpenAi).is_some()
 }
 
 /// Serves a call whose body is in OpenAI's format.
-async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, form: Form, body: Bytes) {
-    let caller = Arc::clone(&whole.exchange);
+async fn run(shared: Arc<Shared>, mut incoming: Box<BufferedRequest>, form: Form, body: Bytes) {
+    let caller = Arc::clone(&incoming.exchange);
     let source = Exchange::new(shared.next_id(), Arc::new(SilentWake));
     let telling = AnswerRelay {
         shared: Arc::clone(&shared),
         source: Arc::clone(&source),
         caller: Arc::clone(&caller),
         form,
-        request_id: whole.admission.request_id.clone(),
-        began: whole.admission.started,
+        request_id: incoming.admission.request_id.clone(),
+        began: incoming.admission.started,
     };
-    whole.exchange = source;
-    whole.body = body;
+    incoming.exchange = source;
+    incoming.body = body;
     // Progress events would appear between lines, where Ollama's clients do not expect them.
-    whole.admission.wants_progress = false;
-    whole.admission.wants_cost = false;
+    incoming.admission.wants_progress = false;
+    incoming.admission.wants_cost = false;
     // Boxed, because moving it would copy its whole size again.
-    let work = Box::pin(admit::serve(&shared, whole));
+    let work = Box::pin(admit::serve(&shared, incoming));
     tokio::select! {
         biased;
         // Comes before the work is dropped, because the work is settled by how its exchange ended.
@@ -133,17 +133,17 @@ async fn run(shared: Arc<Shared>, mut whole: Box<Whole>, form: Form, body: Bytes
     }
 }
 
-fn refuse_body(shared: &Arc<Shared>, whole: Whole, fault: &Error) {
-    let Whole { exchange, admission, body, .. } = whole;
+fn refuse_body(shared: &Arc<Shared>, incoming: BufferedRequest, fault: &Error) {
+    let BufferedRequest { exchange, admission, body, .. } = incoming;
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     refuse(&mut settlement, Outcome::Refused, fault);
 }
 
 /// Responds to a request to load a model. Nothing is loaded, but the model must exist.
-fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads: bool, is_listed: bool) {
-    let admission = &whole.admission;
+fn answer_loaded(shared: &Shared, incoming: &BufferedRequest, request: &OllamaRequest, unloads: bool, is_listed: bool) {
+    let admission = &incoming.admission;
     if !is_listed {
-        return refuse_model(shared, whole, &request.form.model);
+        return refuse_model(shared, incoming, &request.form.model);
     }
     let at = AnswerTime { unix_ms: clock::unix_ms(), ..AnswerTime::default() };
     let mut body = ollama::loaded(&request.form, unloads, at).to_vec();
@@ -152,24 +152,24 @@ fn tell_loaded(shared: &Shared, whole: &Whole, request: &OllamaRequest, unloads:
     if request.stream {
         body.push(b'\n');
     }
-    whole.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body));
+    incoming.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body));
 }
 
 /// Responds to an embeddings request without a text.
-fn answer_empty(shared: &Shared, whole: &Whole, request: &EmbedRequest, is_listed: bool) {
+fn answer_empty(shared: &Shared, incoming: &BufferedRequest, request: &EmbedRequest, is_listed: bool) {
     if !is_listed {
-        return refuse_model(shared, whole, &request.form.model);
+        return refuse_model(shared, incoming, &request.form.model);
     }
-    let mut headers = base_headers(shared, &whole.admission.request_id);
+    let mut headers = base_headers(shared, &incoming.admission.request_id);
     headers.insert(header::CONTENT_TYPE, JSON);
     let body = ollama::no_embeddings(&request.form, AnswerTime::default());
-    whole.exchange.answer(Head { status: StatusCode::OK, headers }, body);
+    incoming.exchange.answer(Head { status: StatusCode::OK, headers }, body);
 }
 
-fn refuse_model(shared: &Shared, whole: &Whole, model: &str) {
+fn refuse_model(shared: &Shared, incoming: &BufferedRequest, model: &str) {
     let message = format!("The model `{model}` is not known here.");
     let fault = Error::client(ErrorKind::ModelNotFound, message).about("model");
-    answer::refuse(shared, &whole.exchange, Surface::Ollama, &whole.admission.request_id, &fault);
+    answer::refuse(shared, &incoming.exchange, Surface::Ollama, &incoming.admission.request_id, &fault);
 }
 
 impl AnswerRelay {
@@ -182,15 +182,15 @@ impl AnswerRelay {
         let Some(head) = poll_fn(|cx| self.source.poll_head(cx)).await else { return self.caller.abort() };
         if head.headers.get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
             if let Form::Talk(form) = &self.form {
-                return self.tell_stream(head, form.clone()).await;
+                return self.send_stream(head, form.clone()).await;
             }
         }
         let Some(body) = self.collect().await else { return self.caller.abort() };
-        self.tell_whole(head, body);
+        self.send_complete(head, body);
     }
 
     /// Sends a complete response. An error is in Ollama's format already.
-    fn tell_whole(&self, mut head: Head, body: Bytes) {
+    fn send_complete(&self, mut head: Head, body: Bytes) {
         if !head.status.is_success() {
             return self.caller.answer(head, body);
         }
@@ -208,7 +208,7 @@ impl AnswerRelay {
         }
     }
 
-    async fn tell_stream(&self, mut head: Head, form: AnswerForm) {
+    async fn send_stream(&self, mut head: Head, form: AnswerForm) {
         head.headers.insert(header::CONTENT_TYPE, LINES);
         self.caller.start(head, []);
         let mut lines = Lines::new(form);
@@ -222,10 +222,10 @@ impl AnswerRelay {
 
     /// Returns the next part of the call's response once the caller has read the previous one.
     async fn next(&self) -> Piece {
-        poll_fn(|cx| match self.caller.poll_room(cx) {
+        poll_fn(|cx| match self.caller.poll_capacity(cx) {
             // The task that watches for the caller's disconnect ends this future.
-            Poll::Pending | Poll::Ready(Room::ClientGone) => Poll::Pending,
-            Poll::Ready(Room::Free) => self.source.poll_piece(cx),
+            Poll::Pending | Poll::Ready(Capacity::ClientGone) => Poll::Pending,
+            Poll::Ready(Capacity::Free) => self.source.poll_piece(cx),
         })
         .await
     }

@@ -20,7 +20,7 @@ use crate::call::settle;
 use crate::call::stream::{StreamKind, StreamRelay};
 use crate::gate::answer::EndGuard;
 use crate::gate::limits;
-use crate::gate::request::Whole;
+use crate::gate::request::BufferedRequest;
 use crate::gate::upload::Stored;
 use crate::observe::settle::Settlement;
 use crate::route::model;
@@ -110,9 +110,9 @@ impl UpstreamBody {
 }
 
 /// Serves one form. As with a conversation, dropping the future cancels it.
-pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    whole.capture(shared);
-    let Whole { exchange, admission, upload, in_flight, .. } = *whole;
+pub fn serve_form(shared: &Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
+    incoming.capture(shared);
+    let BufferedRequest { exchange, admission, upload, in_flight, .. } = *incoming;
     let end = EndGuard::new(shared, &exchange, &admission);
     let mut settlement = Settlement::open(shared, &exchange, admission, 0);
     async move {
@@ -154,7 +154,7 @@ pub fn serve_form(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output
 /// Records the model of a form that repeats another one, here or at another worker, because it is not parsed otherwise.
 fn note_model(settlement: &mut Settlement, stored: &Stored) {
     let model = stored.form.field("model");
-    settlement.model = model.map(|model| model::shown_name(&settlement.shared.live.load(), model));
+    settlement.model = model.map(|model| model::shown_name(&settlement.shared.active.load(), model));
 }
 
 /// The form's role among those with its idempotency key. Forms with the same parts are equal, whatever is between the
@@ -173,13 +173,13 @@ async fn run_form(mut call: Call, stored: &Stored) {
     let settlement = &mut call.settlement;
     let fairlead_core::routes::Answer::Relayed(kind) = settlement.admission.route.answer else { return };
     let endpoint = endpoints::of(kind);
-    let live = settlement.shared.live.load_full();
-    let guardrails = guardrails::of_call(&live, &settlement.admission);
+    let active = settlement.shared.active.load_full();
+    let guardrails = guardrails::of_call(&active, &settlement.admission);
     settlement.answer_guardrails = guardrails.answer;
     let parts = stored.form.parts.iter();
     let texts = parts.flat_map(|part| [part.value.as_deref(), part.file_name.as_deref()]).flatten();
     let judged = guardrails::judge_form(texts, guardrails.request, &mut settlement.guardrail_findings);
-    drop(live);
+    drop(active);
     // Only text counts as input that a model reads token by token.
     settlement.bytes_request =
         stored.form.parts.iter().filter_map(|part| part.value.as_ref()).map(|text| text.len() as u64).sum();
@@ -221,15 +221,15 @@ fn read_form(stored: &Stored, endpoint: &Endpoint) -> Result<(ChatRequest, Heade
 /// Runs one JSON call that has been admitted and deduplicated.
 pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
     let endpoint = endpoints::of(kind);
-    let live = call.settlement.shared.live.load_full();
-    let body = match guardrails::admit(&live, &mut call.settlement, body) {
+    let active = call.settlement.shared.active.load_full();
+    let body = match guardrails::admit(&active, &mut call.settlement, body) {
         Ok(body) => body,
         Err(fault) => return call.refuse(&fault),
     };
-    drop(live);
+    drop(active);
     let body = if kind == Relayed::Compact {
         match whole_conversation(&mut call, &body).await {
-            Ok(Some(whole)) => whole,
+            Ok(Some(incoming)) => incoming,
             // The caller has left; dropping the settlement records it.
             Ok(None) => return,
             Err(fault) => return call.refuse(&fault),
@@ -265,11 +265,11 @@ pub async fn run(mut call: Call, kind: Relayed, body: &Bytes) {
 /// if the caller left.
 async fn whole_conversation(call: &mut Call, body: &Bytes) -> Result<Option<Bytes>, Error> {
     let request = translate::read(Dialect::OpenaiResponses, body)?;
-    let live = call.settlement.shared.live.load_full();
-    Ok(match recall(&live, &mut call.settlement, body, &request).await? {
+    let active = call.settlement.shared.active.load_full();
+    Ok(match recall(&active, &mut call.settlement, body, &request).await? {
         Recall::CallerLeft => None,
         Recall::Nothing => Some(body.clone()),
-        Recall::Body(whole) => Some(whole),
+        Recall::Body(incoming) => Some(incoming),
     })
 }
 
@@ -282,21 +282,21 @@ async fn serve(
     body: CallerBody<'_>,
 ) {
     let shared = call.shared();
-    let live = shared.live.load_full();
+    let active = shared.active.load_full();
     let settlement = &mut call.settlement;
     settlement.set_units(expected.most);
-    let request = match admit_model(&live, settlement, request) {
+    let request = match admit_model(&active, settlement, request) {
         Ok(request) => request,
         Err(fault) => return call.refuse(&fault),
     };
     settlement.model = Some(request.model.clone());
     settlement.stream = request.stream;
-    if let Err(fault) = chaos::strike(settlement).await {
+    if let Err(fault) = chaos::inject(settlement).await {
         return call.refuse(&fault);
     }
     let (text, bytes_request) = body.text();
-    let choose = || choose_for_endpoint(&live, settlement, &request, text);
-    let choice = limits::ask_until_known(&shared, choose).await;
+    let choose = || choose_for_endpoint(&active, settlement, &request, text);
+    let choice = limits::retry_until_limits_known(&shared, choose).await;
     // Nothing has been used yet.
     settlement.set_units(Units::default());
     settlement.bytes_request = bytes_request;
@@ -304,7 +304,7 @@ async fn serve(
         Ok(choice) => call.choice = choice,
         Err(fault) => return call.refuse(&fault),
     }
-    drop(live);
+    drop(active);
     let is_open_long = request.stream || endpoint.response == ResponseKind::Bytes;
     if is_open_long {
         if let Err(fault) = call.open_stream() {
@@ -339,7 +339,7 @@ impl CallKind for Passthrough<'_> {
         true
     }
 
-    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
+    async fn send(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
         let upstream_model = call.choice.upstream_model(at);
         // The caller has to fix this request, unless another connection supports it.
@@ -348,7 +348,7 @@ impl CallKind for Passthrough<'_> {
             blames_connection: false,
             ..Error { retry: Retry::Elsewhere, ..fault }.into()
         })?;
-        let reply = self.send(call, at, &body).await;
+        let reply = self.send_body(call, at, &body).await;
         if reply.is_err() {
             call.settlement.set_units(Units::default());
         }
@@ -357,7 +357,7 @@ impl CallKind for Passthrough<'_> {
 }
 
 impl Passthrough<'_> {
-    async fn send(&self, call: &mut Call, at: usize, body: &UpstreamBody) -> Result<Reply, AttemptFailure> {
+    async fn send_body(&self, call: &mut Call, at: usize, body: &UpstreamBody) -> Result<Reply, AttemptFailure> {
         let endpoint = self.endpoint;
         let target = &Arc::clone(&call.choice.targets[at]);
         let uri = match body {
@@ -389,7 +389,7 @@ impl Passthrough<'_> {
             ResponseKind::Json(member) | ResponseKind::JsonOrText(member) if is_json => {
                 settlement.first_byte = Some(Instant::now());
                 let answer = read_body(&shared, target, response.into_body()).await?;
-                self.read_answer(settlement, member, body, answer).map(|body| Reply::Whole(body.into()))
+                self.read_answer(settlement, member, body, answer).map(|body| Reply::Complete(body.into()))
             }
             ResponseKind::JsonOrText(_)
                 if !settlement.answer_guardrails.is_off() && content_type.as_ref().is_some_and(is_plain_text) =>
@@ -397,14 +397,14 @@ impl Passthrough<'_> {
                 // Guardrails check it as a whole.
                 settlement.first_byte = Some(Instant::now());
                 let body = read_body(&shared, target, response.into_body()).await?;
-                Ok(Reply::Whole(plain::Answer { text_type: content_type, ..body.into() }))
+                Ok(Reply::Complete(plain::Answer { text_type: content_type, ..body.into() }))
             }
             ResponseKind::JsonOrText(_) | ResponseKind::Bytes => {
                 let is_wanted = if endpoint.response == ResponseKind::Bytes { is_media } else { is_plain_text };
-                let Some(content_type) = content_type.filter(is_wanted) else { return Err(not_as_asked().into()) };
+                let Some(content_type) = content_type.filter(is_wanted) else { return Err(wrong_format().into()) };
                 relay(call, target, ByteStream::default(), content_type, response).await.map(Reply::Stream)
             }
-            ResponseKind::Json(_) => Err(not_as_asked().into()),
+            ResponseKind::Json(_) => Err(wrong_format().into()),
         }
     }
 
@@ -454,7 +454,7 @@ async fn relay<K: StreamKind>(
     relay.pass(kind, response.into_body(), None).await
 }
 
-fn not_as_asked() -> Error {
+fn wrong_format() -> Error {
     plain::invalid("The provider's answer is not of the type that was asked for.")
 }
 

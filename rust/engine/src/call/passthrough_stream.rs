@@ -4,7 +4,7 @@
 use crate::call::guardrails::StreamFilter;
 use crate::call::stream::StreamKind;
 use crate::call::stream_error::ErrorForm;
-use crate::observe::cut_stream::ToldUsage;
+use crate::observe::cut_stream::ReportedUsage;
 use crate::observe::settle::Settlement;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
@@ -40,10 +40,10 @@ impl StreamKind for EventStream {
         let units = settlement.units().updated_with(self.meter.units());
         settlement.set_units(units);
         let has_answered = self.meter.has_answered();
-        settlement.note_events(chunk, has_answered, ToldUsage { usage: self.meter.usage(), is_of_prompt: false });
+        settlement.note_events(chunk, has_answered, ReportedUsage { usage: self.meter.usage(), is_of_prompt: false });
         // Comments before the response are the provider's own and do not count as its start.
         let pieces = if has_answered || passed.done { passed.pieces } else { Pieces::new() };
-        StreamPiece { pieces, first_token: has_answered && !had_answered, has_said: true, done: passed.done }
+        StreamPiece { pieces, first_token: has_answered && !had_answered, has_output: true, done: passed.done }
     }
 
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing {
@@ -90,7 +90,7 @@ impl StreamKind for ByteStream {
 
     fn push(&mut self, _: &mut Settlement, chunk: &Bytes) -> StreamPiece {
         let first_token = !std::mem::replace(&mut self.has_begun, true);
-        StreamPiece { pieces: Pieces::from_iter([chunk.clone()]), first_token, has_said: true, done: false }
+        StreamPiece { pieces: Pieces::from_iter([chunk.clone()]), first_token, has_output: true, done: false }
     }
 
     fn finish(self, settlement: &mut Settlement, end: End) -> Closing {

@@ -13,7 +13,7 @@ use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::{Error, ErrorKind, Retry, Usage};
-use fairlead_dialect::openai::reasoning::Thought;
+use fairlead_dialect::openai::reasoning::Reasoning;
 use fairlead_dialect::whole_of_stream;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
@@ -31,12 +31,12 @@ pub struct Answer {
     /// The content type of a plain text response, such as a transcript; `None` for JSON.
     pub text_type: Option<HeaderValue>,
     /// Reasoning before tool calls, for providers that expect it back.
-    pub thought: Option<Thought>,
+    pub reasoning: Option<Reasoning>,
 }
 
 impl From<Bytes> for Answer {
     fn from(body: Bytes) -> Self {
-        Self { body, text_type: None, thought: None }
+        Self { body, text_type: None, reasoning: None }
     }
 }
 
@@ -76,8 +76,8 @@ pub async fn take(
         })?;
     }
     let whole = wording.answer(target, upstream_model, &body)?;
-    let thought = reasoning::thought_of_answer(target, &body);
-    Ok((Answer { body: whole.body, text_type: None, thought }, whole.usage.unwrap_or_default()))
+    let reasoning = reasoning::reasoning_of_answer(target, &body);
+    Ok((Answer { body: whole.body, text_type: None, reasoning }, whole.usage.unwrap_or_default()))
 }
 
 /// Buffers a whole body up to a limit.
@@ -131,9 +131,9 @@ pub fn answer(
     answer: Answer,
     fallbacks: usize,
 ) -> Result<(Head, Bytes), Error> {
-    let Answer { body, text_type, thought } = answer;
+    let Answer { body, text_type, reasoning } = answer;
     let body = guardrails::judge_answer(settlement, &body, text_type.is_some())?;
-    reasoning::keep(settlement, target, thought);
+    reasoning::keep(settlement, target, reasoning);
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
     let mut headers = head::headers(settlement, target, fallbacks);

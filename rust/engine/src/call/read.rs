@@ -1,7 +1,7 @@
 //! Parses the body of a conversation and prepares it: guardrails check it, stored earlier turns are added, and the
 //! operator's instructions and budgets are applied.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::account_objects::{self as objects, Stage};
 use crate::call::choose::admit_model;
 use crate::call::endpoints;
@@ -17,7 +17,7 @@ use fairlead_core::routes::Answer;
 use fairlead_core::{Dialect, Error, ThinkingBudget};
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::{account_objects, translate, Place};
+use fairlead_dialect::{account_objects, translate, UrlParams};
 use std::sync::Arc;
 
 /// A conversation as sent by its caller and as sent to providers.
@@ -34,23 +34,23 @@ pub struct ReadConversation {
 /// Parses a conversation. Returns `None` if the caller left.
 pub async fn conversation(
     settlement: &mut Settlement,
-    live: &Live,
+    active: &ActiveConfig,
     body: &Bytes,
 ) -> Result<Option<ReadConversation>, Error> {
-    let mut body = guardrails::admit(live, settlement, body)?;
+    let mut body = guardrails::admit(active, settlement, body)?;
     if let Some(streamed) = defaults::with_stream(&settlement.admission, &body) {
         body = streamed;
     }
     let own = request(&settlement.admission, &body)?;
-    let own = admit_model(live, settlement, own)?;
+    let own = admit_model(active, settlement, own)?;
     settlement.model = Some(own.model.clone());
     settlement.stream = own.stream;
-    let before = match recall(live, settlement, &body, &own).await? {
+    let before = match recall(active, settlement, &body, &own).await? {
         Recall::CallerLeft => return Ok(None),
         Recall::Nothing => None,
         Recall::Body(whole) => Some(whole),
     };
-    let sent = with_settings(live, &settlement.admission, before.as_ref().unwrap_or(&body)).or(before);
+    let sent = with_settings(active, &settlement.admission, before.as_ref().unwrap_or(&body)).or(before);
     let Some(sent) = sent else { return Ok(Some(ReadConversation { sent: body.clone(), body, request: own })) };
     let request = again(&settlement.admission, &sent, own)?;
     Ok(Some(ReadConversation { body, sent, request }))
@@ -61,30 +61,30 @@ pub fn request(admission: &Admission, body: &Bytes) -> Result<ChatRequest, Error
     if let Some(needs) = endpoints::needs(admission.route) {
         return named::read(body, needs).map(|(request, _)| request);
     }
-    let place = Place {
+    let url_params = UrlParams {
         model: &admission.tail,
         stream: admission.route.answer == Answer::StreamGenerate,
         is_list: admission.reads_list,
     };
-    translate::read_at(admission.dialect, body, place)
+    translate::read_at(admission.dialect, body, url_params)
 }
 
 /// Parses a body again that was changed since `before` was parsed.
 pub fn again(admission: &Admission, body: &Bytes, before: ChatRequest) -> Result<ChatRequest, Error> {
-    Ok(request(admission, body)?.going_on_from(before))
+    Ok(request(admission, body)?.continued_from(before))
 }
 
 /// Returns the body with the operator's instructions and budgets; `None` if nothing changes.
-fn with_settings(live: &Live, admission: &Admission, body: &Bytes) -> Option<Bytes> {
-    let settings = &live.snapshot.context;
+fn with_settings(active: &ActiveConfig, admission: &Admission, body: &Bytes) -> Option<Bytes> {
+    let settings = &active.snapshot.context;
     if (settings.system_prompt.is_empty() && settings.thinking == ThinkingBudget::Passthrough)
         || endpoints::needs(admission.route).is_some()
     {
         return None;
     }
-    let thought = rewrite_thinking(admission.dialect, body, settings.thinking).map(Bytes::from);
-    let prompted = add_system_prompt(admission.dialect, thought.as_ref().unwrap_or(body), &settings.system_prompt);
-    prompted.map(Bytes::from).or(thought)
+    let rewritten = rewrite_thinking(admission.dialect, body, settings.thinking).map(Bytes::from);
+    let prompted = add_system_prompt(admission.dialect, rewritten.as_ref().unwrap_or(body), &settings.system_prompt);
+    prompted.map(Bytes::from).or(rewritten)
 }
 
 /// The result of looking up the stored response that a request continues. The gateway stores it, not the provider.
@@ -126,7 +126,7 @@ async fn whole(
 
 /// Adds the earlier turns and the referenced files to the request.
 pub async fn recall(
-    live: &Live,
+    active: &ActiveConfig,
     settlement: &mut Settlement,
     body: &Bytes,
     request: &ChatRequest,
@@ -139,7 +139,7 @@ pub async fn recall(
     };
     match recalled {
         // The guardrails may have been less strict when it was stored.
-        Some(recalled) => guardrails::admit(live, settlement, &recalled).map(Recall::Body),
+        Some(recalled) => guardrails::admit(active, settlement, &recalled).map(Recall::Body),
         None => Ok(Recall::Nothing),
     }
 }

@@ -4,12 +4,12 @@
 use crate::clock;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
-use crate::peers::thoughts::{self, SharedThought};
+use crate::peers::reasoning::{self, SharedReasoning};
 use crate::shared::Shared;
 use crate::upstream::target::Target;
-use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter, MAX_TEXT_BYTES};
+use fairlead_cache::reasoning::{Now, Origin, ReasoningFilter, MAX_TEXT_BYTES};
 use fairlead_core::Dialect;
-use fairlead_dialect::openai::reasoning::{of_answer, Listener, Thought};
+use fairlead_dialect::openai::reasoning::{of_answer, Reasoning, ReasoningCollector};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
@@ -22,7 +22,7 @@ pub fn is_wanted(target: &Target) -> bool {
 }
 
 /// Extracts the reasoning from a provider's complete response.
-pub fn thought_of_answer(target: &Target, body: &[u8]) -> Option<Thought> {
+pub fn reasoning_of_answer(target: &Target, body: &[u8]) -> Option<Reasoning> {
     if is_wanted(target) {
         of_answer(body)
     } else {
@@ -31,24 +31,27 @@ pub fn thought_of_answer(target: &Target, body: &[u8]) -> Option<Thought> {
 }
 
 /// Starts to collect reasoning from a stream of this connection.
-pub fn listen(target: &Target) -> Option<Listener> {
-    is_wanted(target).then(Listener::default)
+pub fn listen(target: &Target) -> Option<ReasoningCollector> {
+    is_wanted(target).then(ReasoningCollector::default)
 }
 
 /// Stores the reasoning of a response that is sent to the caller.
-pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) {
-    let Some(thought) = thought else { return };
+pub fn keep(settlement: &Settlement, target: &Target, reasoning: Option<Reasoning>) {
+    let Some(reasoning) = reasoning else { return };
     let principal = owner(&settlement.admission);
     let provider = target.connection.provider.as_str();
     let model = settlement.model.as_deref().unwrap_or_default();
     let origin = Origin { principal: &principal, provider, model, is_elsewhere: false };
-    settlement.shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
+    settlement.shared.reasoning.keep(origin, &reasoning.call_ids, &reasoning.text, now());
     // The reasoning of a key without a log does not leave its worker.
     let is_private = settlement.admission.principal.key().is_some_and(|key| key.no_log);
-    if settlement.shared.peers.is_some() && !is_private && thought.text.len() <= MAX_TEXT_BYTES {
+    if settlement.shared.peers.is_some() && !is_private && reasoning.text.len() <= MAX_TEXT_BYTES {
         let (provider, model) = (provider.to_owned(), model.to_owned());
-        let Thought { call_ids, text } = thought;
-        thoughts::publish_thought(&settlement.shared, &SharedThought { principal, provider, model, call_ids, text });
+        let Reasoning { call_ids, text } = reasoning;
+        reasoning::publish_reasoning(
+            &settlement.shared,
+            &SharedReasoning { principal, provider, model, call_ids, text },
+        );
     }
 }
 
@@ -56,7 +59,7 @@ pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Listing {
-    filter: ThoughtFilter,
+    filter: ReasoningFilter,
     limit: usize,
 }
 
@@ -78,7 +81,7 @@ pub fn list(shared: &Shared, args: &str) -> Result<Value, &'static str> {
 pub async fn forget(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     let filter = Listing::read(args)?.filter;
     let removed = shared.reasoning.forget(&filter);
-    thoughts::forget_elsewhere(shared, filter).await?;
+    reasoning::forget_in_other_workers(shared, filter).await?;
     Ok(json!({"removed": removed}))
 }
 

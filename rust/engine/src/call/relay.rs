@@ -75,8 +75,8 @@ pub fn send(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
     headers.remove(headers::RESPONSE_LATENCY);
-    let may_tell_progress = !matches!(settlement.admission.route.answer, Answer::Relayed(_));
-    if settlement.admission.wants_progress && may_tell_progress {
+    let may_send_progress = !matches!(settlement.admission.route.answer, Answer::Relayed(_));
+    if settlement.admission.wants_progress && may_send_progress {
         headers.insert(headers::PROGRESS, HeaderValue::from_static("enabled"));
     }
     settlement.exchange.start(Head { status: StatusCode::OK, headers }, pieces);

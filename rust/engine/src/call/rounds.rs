@@ -49,17 +49,17 @@ impl Rounds {
             return None;
         }
         let now_ms = clock::monotonic_ms();
-        let rests = (0..call.choice.targets.len())
-            .map(|at| call.choice.targets[at].standing(call.choice.upstream_model(at), now_ms).1);
-        let wait = worth_waiting(rules, call.settlement.elapsed(), rests.min()?)?;
+        let cooldowns = (0..call.choice.targets.len())
+            .map(|at| call.choice.targets[at].availability(call.choice.upstream_model(at), now_ms).1);
+        let wait = worth_waiting(rules, call.settlement.elapsed(), cooldowns.min()?)?;
         self.waits += 1;
         Some(wait)
     }
 }
 
 /// Returns the time to wait for a target in cooldown, given the age of the request; `None` if it is not worth waiting.
-pub fn worth_waiting(rules: &Rules, age: Duration, rest_ms: u64) -> Option<Duration> {
-    let wait = Duration::from_millis(rest_ms.max(1));
-    let is_worth = rest_ms < u64::MAX / 2 && wait <= MAX_WAIT;
+pub fn worth_waiting(rules: &Rules, age: Duration, cooldown_ms: u64) -> Option<Duration> {
+    let wait = Duration::from_millis(cooldown_ms.max(1));
+    let is_worth = cooldown_ms < u64::MAX / 2 && wait <= MAX_WAIT;
     (is_worth && age + wait <= Duration::from_millis(rules.cooldown_wait_ms)).then_some(wait)
 }

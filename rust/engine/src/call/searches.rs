@@ -17,7 +17,7 @@ use crate::control::repeats;
 use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};
 use crate::gate::limits;
-use crate::gate::request::{Forward, Whole};
+use crate::gate::request::{BufferedRequest, Forward};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
@@ -45,40 +45,40 @@ enum Bill {
 }
 
 /// Serves one such request. Work in progress continues if this is dropped.
-pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+pub(crate) fn serve(shared: Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &incoming.exchange, &incoming.admission);
     async move {
-        Box::pin(read(shared, whole)).await;
+        Box::pin(read(shared, incoming)).await;
         drop(end);
     }
 }
 
 /// Parses the request. A request that repeats another under its idempotency key receives that response, and nothing is
 /// paid.
-async fn read(shared: Arc<Shared>, mut whole: Box<Whole>) {
-    whole.capture(&shared);
-    if whole.admission.route.takes_parts() {
-        let Some(forward) = &mut whole.forward else { return };
-        match video_form::into_json(&mut forward.headers, &whole.body) {
-            Ok(json) => whole.body = json,
-            Err(fault) => return repeats::refuse(&shared, &whole, &fault),
+async fn read(shared: Arc<Shared>, mut incoming: Box<BufferedRequest>) {
+    incoming.capture(&shared);
+    if incoming.admission.route.takes_parts() {
+        let Some(forward) = &mut incoming.forward else { return };
+        match video_form::into_json(&mut forward.headers, &incoming.body) {
+            Ok(json) => incoming.body = json,
+            Err(fault) => return repeats::refuse(&shared, &incoming, &fault),
         }
     }
-    let part = repeats::part_of(&shared, &whole, &whole.body);
-    let work = |shared: Arc<Shared>, whole: Box<Whole>| async move {
-        let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
-        begin(&shared, *whole).await;
+    let part = repeats::part_of(&shared, &incoming, &incoming.body);
+    let work = |shared: Arc<Shared>, incoming: Box<BufferedRequest>| async move {
+        let end = EndGuard::new(&shared, &incoming.exchange, &incoming.admission);
+        begin(&shared, *incoming).await;
         drop(end);
     };
-    repeats::serve(shared, whole, part, work).await;
+    repeats::serve(shared, incoming, part, work).await;
 }
 
-async fn begin(shared: &Arc<Shared>, whole: Whole) {
-    let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
+async fn begin(shared: &Arc<Shared>, incoming: BufferedRequest) {
+    let BufferedRequest { exchange, admission, forward, mut body, in_flight, buffered, .. } = incoming;
     let Some(forward) = forward else { return };
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     let admit = || admit(shared, &mut settlement, &mut body);
-    let choice = match limits::ask_until_known(shared, admit).await {
+    let choice = match limits::retry_until_limits_known(shared, admit).await {
         Ok(choice) => choice,
         Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
     };
@@ -88,7 +88,7 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
     };
     let task = runtime.spawn(async move {
         limits::throttle(&settlement).await;
-        if let Err(fault) = chaos::strike(&mut settlement).await {
+        if let Err(fault) = chaos::inject(&mut settlement).await {
             return refuse(&mut settlement, Outcome::Refused, &fault);
         }
         run(settlement, choice, forward, body).await;
@@ -109,7 +109,7 @@ fn admit(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Resu
     if settlement.admission.route.answer == Answer::Video {
         return videos::admit_video(shared, settlement, body).map(Some);
     }
-    let most = shared.live.load().snapshot.search_usd_micros;
+    let most = shared.active.load().snapshot.search_usd_micros;
     limits::reserve_sum(shared, settlement, most).map(|()| None)
 }
 
@@ -117,7 +117,7 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
     let mut _slot = None;
     if let Some(chosen) = &choice {
-        match videos::take_room(shared, chosen, &mut forward.headers).await {
+        match videos::reserve_capacity(shared, chosen, &mut forward.headers).await {
             Ok((open, slot)) => (choice, _slot) = (Some(open), Some(slot)),
             Err(fault) => {
                 settlement.set_units(Units::default());
@@ -154,12 +154,12 @@ async fn run(mut settlement: Settlement, mut choice: Option<Choice>, mut forward
     head::add_fault(&settlement, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
     // The record is written before the caller has the last byte, so that it is visible immediately.
-    let is_whole = forward::copy(exchange, &mut body).await;
+    let is_complete = forward::copy(exchange, &mut body).await;
     settlement.status = parts.status.as_u16();
-    let is_gone = !is_whole && exchange.is_cancelled();
-    let (outcome, error) = ending(parts.status, is_whole, is_gone);
+    let is_gone = !is_complete && exchange.is_cancelled();
+    let (outcome, error) = ending(parts.status, is_complete, is_gone);
     settlement.settle(outcome, error.as_ref());
-    if is_whole {
+    if is_complete {
         exchange.end([]);
     } else {
         exchange.abort();
@@ -187,11 +187,11 @@ fn serve_by(settlement: &mut Settlement, choice: &Choice, lane: usize) {
     settlement.priced_model = Some(choice.model(lane).to_owned());
 }
 
-fn ending(status: StatusCode, is_whole: bool, is_gone: bool) -> (Outcome, Option<Error>) {
+fn ending(status: StatusCode, is_complete: bool, is_gone: bool) -> (Outcome, Option<Error>) {
     let fault = |kind| Some(Error::gateway(kind, "The work that control was asked for failed."));
     match status {
         _ if is_gone => (Outcome::ClientGone, fault(ErrorKind::ClientGone)),
-        _ if !is_whole => (Outcome::UpstreamFailed, fault(ErrorKind::ControlUnavailable)),
+        _ if !is_complete => (Outcome::UpstreamFailed, fault(ErrorKind::ControlUnavailable)),
         status if status.is_success() => (Outcome::Completed, None),
         status if status.is_server_error() => (Outcome::UpstreamFailed, fault(ErrorKind::UpstreamStatus)),
         _ => (Outcome::Refused, fault(ErrorKind::InvalidRequest)),

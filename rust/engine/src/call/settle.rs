@@ -56,7 +56,7 @@ fn end_with_error(settlement: &mut Settlement, outcome: Outcome, fault: &Error, 
 pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Reply, began: Option<Instant>) {
     let answer = match reply {
         Reply::Stream(stream) => return finish_stream(call, kind, at, stream, began).await,
-        Reply::Whole(answer) => answer,
+        Reply::Complete(answer) => answer,
     };
     record_answer(call, at, None, began);
     let target = Arc::clone(&call.choice.targets[at]);
@@ -203,8 +203,8 @@ impl Call {
         if matches!(error.kind, ErrorKind::UpstreamRateLimited | ErrorKind::UpstreamOverloaded) {
             // Uses the provider's retry delay, or else the connection's own cooldown.
             let model = settlement.upstream_model.as_deref().unwrap_or_default();
-            let (_, rest_ms) = target.standing(model, clock::monotonic_ms());
-            error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
+            let (_, cooldown_ms) = target.availability(model, clock::monotonic_ms());
+            error.retry_after_s = Some(last.hint_ms.unwrap_or(cooldown_ms).div_ceil(1_000).max(1));
         }
         if error.kind == ErrorKind::AccountsBusy {
             // Uses the first connection to have capacity again.

@@ -2,7 +2,7 @@
 //! them, see their responses or pay for them. Each writes a separate record with the combo and the strategy `shadow`.
 
 use crate::call::context::Call;
-use crate::call::stages;
+use crate::call::fusion_and_pipeline;
 use crate::call::translation;
 use crate::clock;
 use crate::observe::trace;
@@ -23,7 +23,7 @@ const MAX_OPEN: usize = 32;
 static OPEN: Semaphore = Semaphore::const_new(MAX_OPEN);
 
 /// One shadow call of one request.
-struct Ask {
+struct ShadowCall {
     shared: Arc<Shared>,
     key: Option<Arc<Key>>,
     combo: String,
@@ -48,9 +48,9 @@ pub fn begin(call: &Call, body: &Bytes, request: &ChatRequest) {
     let Some(models) = combo.legs.first().and_then(|leg| sample(shadow, &mut leg.memory.lock().1)) else { return };
     // A request that cannot be converted to a chat completion has no shadow. The caller's own call reports the reason.
     let Ok(Some(members)) = translation::chat_members(settlement.admission.dialect, body, request) else { return };
-    let body = stages::quiet_body(&members, None);
+    let body = fusion_and_pipeline::quiet_body(&members, None);
     for model in models {
-        let ask = Ask {
+        let shadow_call = ShadowCall {
             shared: Arc::clone(&settlement.shared),
             key: key.map(Arc::clone),
             combo: combo.name.clone(),
@@ -63,7 +63,7 @@ pub fn begin(call: &Call, body: &Bytes, request: &ChatRequest) {
         let Ok(permit) = OPEN.try_acquire() else { return };
         crate::task::spawn(trace::within(None, async move {
             let _permit = permit;
-            ask.run().await;
+            shadow_call.run().await;
         }));
     }
 }
@@ -73,29 +73,32 @@ fn sample(shadow: &Shadow, random: &mut Random) -> Option<Vec<String>> {
     if random.unit() >= shadow.sample_rate {
         return None;
     }
-    let mut places: smallvec::SmallVec<[u16; 32]> = (0..shadow.targets.len().min(32) as u16).collect();
-    random.shuffle(&mut places);
-    Some(places.into_iter().take(shadow.max_targets).map(|at| shadow.targets[usize::from(at)].clone()).collect())
+    let mut indices: smallvec::SmallVec<[u16; 32]> = (0..shadow.targets.len().min(32) as u16).collect();
+    random.shuffle(&mut indices);
+    Some(indices.into_iter().take(shadow.max_targets).map(|at| shadow.targets[usize::from(at)].clone()).collect())
 }
 
-impl Ask {
+impl ShadowCall {
     async fn run(self) {
         let began = Instant::now();
-        let live = self.shared.live.load_full();
+        let active = self.shared.active.load_full();
         let key = self.key.as_deref();
         // A connection that the key may not use is not used for a shadow either.
-        let Ok(choice) = model::choose_beside(&live, Some(&self.combo), &self.model, key) else { return };
-        drop(live);
+        let Ok(choice) = model::choose_beside(&active, Some(&self.combo), &self.model, key) else { return };
+        drop(active);
         let target = Arc::clone(&choice.targets[0]);
         let alone = choice.narrowed(&[0]);
         let upstream_model = alone.upstream_model.clone();
-        let saying = tokio::time::timeout(self.timeout, stages::say(&self.shared, &target, alone, &self.body));
-        let (outcome, error, usage) = match saying.await {
+        let calling = tokio::time::timeout(
+            self.timeout,
+            fusion_and_pipeline::call_once(&self.shared, &target, alone, &self.body),
+        );
+        let (outcome, error, usage) = match calling.await {
             Ok(Ok(answer)) => (Outcome::Completed, None, answer.usage),
             Ok(Err(failed)) => (Outcome::UpstreamFailed, Some(failed.error.kind), Usage::default()),
             Err(_) => (Outcome::UpstreamFailed, Some(ErrorKind::UpstreamTimeout), Usage::default()),
         };
-        let price = self.shared.live.load();
+        let price = self.shared.active.load();
         let cost = price.snapshot.price(&self.model).map(|price| price.cost(&usage)).unwrap_or_default();
         let Ok(request_id) = random_name() else { return };
         // The record belongs to nobody: it has no key and no session.

@@ -1,7 +1,7 @@
 //! A decision without a call: the targets that a combo would choose for a request, each with its rank or the reason for
 //! its exclusion. It uses the same code as real calls, with a copy of the combo's state.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::combo_body;
 use crate::call::translation::Translation;
 use crate::route::choice::Choice;
@@ -10,7 +10,7 @@ use crate::route::model::{self, Subject};
 use crate::route::permission;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::strategy::{Facts, Ready, Standing};
+use fairlead_core::strategy::{Availability, Facts, Ready};
 use fairlead_core::{Dialect, Error, Key};
 use fairlead_dialect::translate;
 use serde::Deserialize;
@@ -35,37 +35,37 @@ struct Question<'a> {
 /// Runs the command. A result with `fault` says why the request would be refused before any target is considered.
 pub fn command(shared: &Shared, args: &str) -> Result<Value, &'static str> {
     let Ok(question) = serde_json::from_str::<Question<'_>>(args) else { return Err("the arguments cannot be read") };
-    let live = shared.live.load_full();
+    let active = shared.active.load_full();
     let key = match &question.key_id {
         None => None,
-        Some(id) => match live.snapshot.key_of(id) {
+        Some(id) => match active.snapshot.key_of(id) {
             Some(key) => Some(Arc::clone(key)),
             None => return Ok(json!({"fault": "There is no active API key with this id.", "param": "apiKeyId"})),
         },
     };
-    Ok(simulate(&live, &question, key.as_deref())
+    Ok(simulate(&active, &question, key.as_deref())
         .unwrap_or_else(|fault| json!({"fault": fault.message, "param": fault.param, "kind": fault.kind.code()})))
 }
 
-fn simulate(live: &Live, question: &Question<'_>, key: Option<&Key>) -> Result<Value, Error> {
+fn simulate(active: &ActiveConfig, question: &Question<'_>, key: Option<&Key>) -> Result<Value, Error> {
     if let Some(key) = key {
-        permission::admit(live, key, &question.model)?;
+        permission::admit(active, key, &question.model)?;
     }
-    let name = live.snapshot.alias(&question.model).unwrap_or(&question.model);
-    let found = live.combos.book.find(name).and_then(|at| Some((at, live.combos.book.get(at)?)));
+    let name = active.snapshot.alias(&question.model).unwrap_or(&question.model);
+    let found = active.combos.book.find(name).and_then(|at| Some((at, active.combos.book.get(at)?)));
     let Some((at, ready)) = found else { return Err(model::no_combo(name)) };
     let body = Bytes::copy_from_slice(question.body.get().as_bytes());
     let caller = key.map_or("local", |key| &key.id);
-    let demand = model::demand(live, Subject { caller, last_target: None }, &body);
-    live.combos.admit_size(at, &demand)?;
+    let demand = model::demand(active, Subject { caller, last_target: None }, &body);
+    active.combos.admit_size(at, &demand)?;
     let (system, tools) = (ready.rules.system_message.as_deref(), ready.tools.as_ref());
     let body = combo_body::shaped(Dialect::Openai, &body, system, tools)?.unwrap_or(body);
-    let verdicts = live.combos.try_out(live.reach(), at, &demand, key);
+    let verdicts = active.combos.try_out(active.reach(), at, &demand, key);
     let mut order = 0;
     let targets: Vec<Value> = verdicts
         .iter()
         .map(|verdict| {
-            let reason = verdict.reason.clone().or_else(|| unsayable(live, verdict, &body));
+            let reason = verdict.reason.clone().or_else(|| unsayable(active, verdict, &body));
             order += usize::from(reason.is_none());
             show(verdict, reason.is_none().then_some(order), reason.as_deref())
         })
@@ -77,7 +77,7 @@ fn simulate(live: &Live, question: &Question<'_>, key: Option<&Key>) -> Result<V
 }
 
 /// The reason why the request cannot be translated for a target.
-fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
+fn unsayable(active: &ActiveConfig, verdict: &Verdict, body: &Bytes) -> Option<String> {
     let upstream_model = upstream_model(verdict).to_owned();
     let mut alone = Choice {
         targets: SmallVec::from_iter([Arc::clone(&verdict.target)]),
@@ -86,7 +86,7 @@ fn unsayable(live: &Live, verdict: &Verdict, body: &Bytes) -> Option<String> {
         ..Choice::default()
     };
     let translated = translate::read(Dialect::Openai, body)
-        .and_then(|parsed| Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &live.snapshot));
+        .and_then(|parsed| Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &active.snapshot));
     translated.err().map(|fault| format!("the request cannot be said to it: {}", fault.message))
 }
 
@@ -99,20 +99,29 @@ fn upstream_model(verdict: &Verdict) -> &str {
 
 fn show(verdict: &Verdict, order: Option<usize>, reason: Option<&str>) -> Value {
     let Facts {
-        standing, rest_ms, weight, in_flight, used, latency_ms, success_rate, price_input, price_output, ..
+        availability,
+        cooldown_ms,
+        weight,
+        in_flight,
+        used,
+        latency_ms,
+        success_rate,
+        price_input,
+        price_output,
+        ..
     } = verdict.facts;
     let connection = &verdict.target.connection;
     json!({
         "model": &*verdict.candidate.name, "upstream_model": upstream_model(verdict),
         "provider": verdict.target.provider_name(), "connection_id": connection.id, "connection": connection.name,
         "step": verdict.step, "order": order, "eligible": order.is_some(), "reason": reason, "score": verdict.score,
-        "standing": match standing {
-            Standing::Able => "able",
-            Standing::Probing => "probing",
-            Standing::Resting => "resting",
-            Standing::Closed => "closed",
+        "availability": match availability {
+            Availability::Able => "able",
+            Availability::Probing => "probing",
+            Availability::Cooling => "cooling",
+            Availability::Closed => "closed",
         },
-        "rest_ms": Some(rest_ms).filter(|ms| *ms > 0 && *ms < u64::MAX / 2), "weight": weight, "in_flight": in_flight,
+        "cooldown_ms": Some(cooldown_ms).filter(|ms| *ms > 0 && *ms < u64::MAX / 2), "weight": weight, "in_flight": in_flight,
         "used": used, "latency_ms": latency_ms, "success_rate": success_rate, "price_input": price_input,
         "price_output": price_output, "context_window": verdict.facts.context_window,
         "headroom": verdict.facts.headroom(),

@@ -24,7 +24,7 @@ use crate::call::guardrails::StreamFilter;
 use crate::call::progress::Progress;
 use crate::call::relay::{self, is_begun, is_event_stream, judged, size, FinishedStream};
 use crate::call::stream_error::{diagnosed, ErrorForm};
-use crate::exchange::{Exchange, Room};
+use crate::exchange::{Capacity, Exchange};
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
 use crate::upstream::attempt::{provider_error, rejection};
@@ -239,7 +239,7 @@ impl<'a> StreamRelay<'a> {
         (self.waiting.spoke, self.waiting.read) = (now, now);
         let mut out = Pieces::new();
         let mut done = false;
-        let mut has_said = false;
+        let mut has_output = false;
         let was_between = self.progress.is_some() && kind.comment().is_some();
         for chunk in chunks {
             let passed = kind.push(&mut self.call.settlement, chunk);
@@ -250,7 +250,7 @@ impl<'a> StreamRelay<'a> {
                 timer.as_mut().reset(self.waiting.soonest(now));
             }
             out.extend(passed.pieces);
-            has_said |= passed.has_said;
+            has_output |= passed.has_output;
             if passed.done {
                 done = true;
                 break;
@@ -261,7 +261,7 @@ impl<'a> StreamRelay<'a> {
             let is_between = if done { was_between } else { kind.comment().is_some() };
             out = progress.pass(out, done, is_between, now);
         }
-        out = self.after_beginning(out, has_said, kind.is_held());
+        out = self.after_beginning(out, has_output, kind.is_held());
         if done {
             return Ok(Some(out));
         }
@@ -273,10 +273,10 @@ impl<'a> StreamRelay<'a> {
     }
 
     /// Buffers the start of a response. The first bytes with content release it.
-    fn after_beginning(&mut self, out: Pieces, has_said: bool, is_held: bool) -> Pieces {
+    fn after_beginning(&mut self, out: Pieces, has_output: bool, is_held: bool) -> Pieces {
         let Some(mut beginning) = self.beginning.take() else { return out };
         beginning.extend(out);
-        if !is_held && (has_said || size(&beginning) > MAX_BEGINNING_BYTES) {
+        if !is_held && (has_output || size(&beginning) > MAX_BEGINNING_BYTES) {
             return beginning;
         }
         self.beginning = Some(beginning);
@@ -425,13 +425,13 @@ fn poll_step(
     timer: Pin<&mut Sleep>,
     cx: &mut Context<'_>,
 ) -> Poll<Step> {
-    let has_room = match exchange.poll_room(cx) {
-        Poll::Ready(Room::Free) => true,
+    let has_capacity = match exchange.poll_capacity(cx) {
+        Poll::Ready(Capacity::Free) => true,
         // The task that watches for the caller's disconnect drops this one.
-        Poll::Ready(Room::ClientGone) => return Poll::Pending,
+        Poll::Ready(Capacity::ClientGone) => return Poll::Pending,
         Poll::Pending => false,
     };
-    if has_room {
+    if has_capacity {
         let mut chunks = SmallVec::new();
         let mut batched_bytes = 0;
         while batched_bytes < MAX_BATCH_BYTES {
@@ -457,7 +457,7 @@ fn poll_step(
         }
     }
     if timer.poll(cx).is_ready() {
-        return Poll::Ready(if has_room { Step::Tick } else { Step::ClientStalls });
+        return Poll::Ready(if has_capacity { Step::Tick } else { Step::ClientStalls });
     }
     Poll::Pending
 }

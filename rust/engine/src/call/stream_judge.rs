@@ -32,7 +32,7 @@ impl StreamJudge {
     }
 
     /// Adds the provider's next bytes.
-    pub fn hear(&mut self, chunk: &Bytes) {
+    pub fn push(&mut self, chunk: &Bytes) {
         if self.is_released {
             return;
         }
@@ -89,18 +89,18 @@ mod tests {
     #[test]
     fn the_beginning_decides_where_nothing_can_come_to_break_the_rules() {
         let mut one = judge(&json!({"holds_streams": true, "min_content_length": 3, "required_substrings": ["ok"]}));
-        one.hear(&chunk(&json!({"content": "o"})));
+        one.push(&chunk(&json!({"content": "o"})));
         assert!(one.holds() && one.fault().is_some());
-        one.hear(&chunk(&json!({"content": "k!"})));
+        one.push(&chunk(&json!({"content": "k!"})));
         assert!(!one.holds() && one.fault().is_none());
     }
 
     #[test]
     fn what_may_still_break_the_rules_is_held_to_its_end() {
         let mut one = judge(&json!({"holds_streams": true, "forbidden_substrings": ["sorry"]}));
-        one.hear(&chunk(&json!({"content": "so"})));
+        one.push(&chunk(&json!({"content": "so"})));
         assert!(one.holds() && one.fault().is_none());
-        one.hear(&chunk(&json!({"content": "rry"})));
+        one.push(&chunk(&json!({"content": "rry"})));
         let fault = one.fault().expect("a fault");
         assert_eq!((fault.kind, fault.retry), (ErrorKind::AnswerRejected, Retry::Elsewhere));
     }
@@ -109,12 +109,12 @@ mod tests {
     fn calls_of_tools_pass_and_what_is_too_long_does_not() {
         let forbidding = json!({"holds_streams": true, "forbidden_substrings": ["sorry"]});
         let mut one = judge(&forbidding);
-        one.hear(&chunk(&json!({"tool_calls": [{"index": 0}]})));
+        one.push(&chunk(&json!({"tool_calls": [{"index": 0}]})));
         assert!(!one.holds() && one.fault().is_none());
         let mut long = judge(&forbidding);
         let megabyte = chunk(&json!({"content": "x".repeat(1 << 20)}));
         for _ in 0..9 {
-            long.hear(&megabyte);
+            long.push(&megabyte);
         }
         assert!(long.is_too_long() && long.holds());
         assert!(long.fault().expect("a fault").message.contains("is longer than"));

@@ -1,7 +1,7 @@
 //! A request translated for each provider that may serve it. Translation happens before the first attempt: a request
 //! that a dialect cannot express is the caller's error, not a failed attempt.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::context::Call;
 use crate::call::endpoints;
 use crate::call::reasoning;
@@ -55,7 +55,7 @@ pub struct Translation {
 struct Bounds {
     /// The maximum output under the caller's limits, in tokens.
     output_cap: Option<u64>,
-    /// What the caller or its key says of members that a provider does not accept.
+    /// The caller's or key's choice for members that a provider does not accept.
     inexpressible: Option<Inexpressible>,
     /// The gateway wrote the body, for a caller of Ollama's dialect.
     is_rewritten: bool,
@@ -146,7 +146,7 @@ impl Translation {
     ) -> Result<Self, Error> {
         let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
         let context = AnswerContext {
-            asks_usage: parsed.asks_usage,
+            requests_usage: parsed.requests_usage,
             is_list: parsed.reads_list,
             id,
             keeps: parsed.stores || parsed.conversation.is_some(),
@@ -166,7 +166,7 @@ impl Translation {
         };
         wording.rules = choice.combo.as_ref().map(|combo| Arc::clone(&combo.rules));
         let mut fault = None;
-        let mut places = Vec::with_capacity(choice.targets.len());
+        let mut indices = Vec::with_capacity(choice.targets.len());
         let betas = choice.betas.clone();
         for at in 0..choice.targets.len() {
             let model = choice.model(at);
@@ -176,21 +176,21 @@ impl Translation {
                 betas: betas.as_ref().and_then(|betas| betas.to_str().ok()),
             };
             match wording.write(body, parsed, &choice.targets[at], choice.upstream_model(at), listed) {
-                Ok(None) => places.push(at),
+                Ok(None) => indices.push(at),
                 Ok(Some(variant)) => {
                     choice.targets[at] = variant;
-                    places.push(at);
+                    indices.push(at);
                 }
                 Err(error) => fault = Some(error),
             }
         }
-        if places.is_empty() {
+        if indices.is_empty() {
             if let Some(fault) = fault {
                 return Err(fault);
             }
         }
-        if places.len() < choice.targets.len() {
-            *choice = choice.narrowed(&places);
+        if indices.len() < choice.targets.len() {
+            *choice = choice.narrowed(&indices);
         }
         Ok(wording)
     }
@@ -257,13 +257,13 @@ impl Translation {
 
     /// Translates the request of a call, for the endpoint of its route and the service tier of its key, with earlier
     /// reasoning.
-    pub fn of_call(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Self, Error> {
+    pub fn of_call(call: &mut Call, active: &ActiveConfig, body: &Bytes, request: &ChatRequest) -> Result<Self, Error> {
         let Call { settlement, choice, .. } = call;
         let admission = &settlement.admission;
         choice.inexpressible = admission.inexpressible();
         choice.betas.clone_from(&admission.anthropic_beta);
         choice.is_rewritten = admission.route.surface == Surface::Ollama;
-        let translation = Self::prepare(admission.dialect, body, request, choice, &live.snapshot)?;
+        let translation = Self::prepare(admission.dialect, body, request, choice, &active.snapshot)?;
         let path = endpoints::completions_path(admission.route);
         let mut translation = Self { path, ..translation }.in_tier(admission.service_mode());
         translation.put_back_reasoning(settlement, choice);
@@ -315,8 +315,8 @@ impl Translation {
             if self.put_back.iter().any(|own| own.is_of(provider, upstream_model)) {
                 continue;
             }
-            let thoughts = &settlement.shared.reasoning;
-            let find = |ids: &[&str]| thoughts.find(principal, provider, ids, reasoning::now());
+            let reasoning_store = &settlement.shared.reasoning;
+            let find = |ids: &[&str]| reasoning_store.find(principal, provider, ids, reasoning::now());
             if let Some(body) = attach(self.body(target, upstream_model), find) {
                 let (provider, upstream_model) = (provider.to_owned(), upstream_model.to_owned());
                 self.put_back.push(BodyWithReasoning { provider, upstream_model, pieces: Pieces::from_iter([body]) });
@@ -360,7 +360,12 @@ impl Translation {
     }
 
     /// Translates a complete response of this connection for the caller.
-    pub fn answer(&self, target: &Target, upstream_model: &str, body: &Bytes) -> Result<translate::Whole, Error> {
+    pub fn answer(
+        &self,
+        target: &Target,
+        upstream_model: &str,
+        body: &Bytes,
+    ) -> Result<translate::TranslatedAnswer, Error> {
         let pair = self.pair(target);
         let protocol = target.connection.protocol;
         let rewritten = protocol::answer(protocol, body, upstream_model, &self.context.id)

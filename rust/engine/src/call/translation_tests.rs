@@ -15,8 +15,8 @@ fn choice() -> Choice {
         [connection("openai"), connection("anthropic"), connection("gemini"), connection("openai-responses")].join(",");
     let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
-    choose::choose(&live, "n/m", None, choose::RoutingHints::default()).expect("a choice")
+    let active = ActiveConfig::build(snapshot, &ActiveConfig::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
+    choose::choose(&active, "n/m", None, choose::RoutingHints::default()).expect("a choice")
 }
 
 fn prepare(body: &'static str, choice: &mut Choice) -> Result<Translation, Error> {
@@ -67,8 +67,8 @@ fn connections_of_one_dialect_differ_in_what_they_are_asked() {
     ];
     let json = format!(r#"{{"version":1,"connections":[{}]}}"#, connections.join(","));
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
-    let mut choice = choose::choose(&live, "n/m", None, choose::RoutingHints::default()).expect("a choice");
+    let active = ActiveConfig::build(snapshot, &ActiveConfig::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
+    let mut choice = choose::choose(&active, "n/m", None, choose::RoutingHints::default()).expect("a choice");
     let body = r#"{"model":"n/m","messages":[{"role":"user","content":"hi"}],"reasoning_effort":"none"}"#;
     let wording = prepare(body, &mut choice).expect("can be said");
     for target in &choice.targets {

@@ -47,9 +47,9 @@ async fn answer_command(call: &mut Call, body: &Bytes, request: &ChatRequest) ->
     }
     let shared = call.shared();
     let settlement = &mut call.settlement;
-    limits::ask_until_known(&shared, || limits::reserve_request(&shared, settlement, &request.model)).await?;
-    let text = ask(call).await?;
-    let body = say(dialect, request, &text)?;
+    limits::retry_until_limits_known(&shared, || limits::reserve_request(&shared, settlement, &request.model)).await?;
+    let text = send(call).await?;
+    let body = render_answer(dialect, request, &text)?;
     let settlement = &mut call.settlement;
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
@@ -79,7 +79,7 @@ fn last_words(members: &Map<String, Value>) -> Option<String> {
 }
 
 /// Fetches the text from control.
-async fn ask(call: &Call) -> Result<String, Error> {
+async fn send(call: &Call) -> Result<String, Error> {
     let shared = call.shared();
     let mut forward = Forward {
         method: Method::GET,
@@ -107,7 +107,7 @@ fn silent() -> Error {
 }
 
 /// Formats the text as a model's response in the caller's dialect.
-fn say(caller: Dialect, request: &ChatRequest, text: &str) -> Result<Bytes, Error> {
+fn render_answer(caller: Dialect, request: &ChatRequest, text: &str) -> Result<Bytes, Error> {
     let broken = || Error::gateway(ErrorKind::Internal, "The answer cannot be said in this dialect.");
     let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
     let created_s = clock::unix_ms() / 1_000;
@@ -119,13 +119,13 @@ fn say(caller: Dialect, request: &ChatRequest, text: &str) -> Result<Bytes, Erro
         }],
         "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     });
-    let context = AnswerContext { created_s, asks_usage: request.asks_usage, id, ..AnswerContext::default() };
+    let context = AnswerContext { created_s, requests_usage: request.requests_usage, id, ..AnswerContext::default() };
     let pair = Pair { caller, provider: Dialect::Openai };
     let whole = translate::answer(pair, &Bytes::from(chat.to_string()), &context).map_err(Error::from)?.body;
     if !request.stream {
         return Ok(whole);
     }
-    let events = replay::as_stream(caller, &whole, request.asks_usage, created_s).ok_or_else(broken)?;
+    let events = replay::as_stream(caller, &whole, request.requests_usage, created_s).ok_or_else(broken)?;
     Ok(if request.reads_list { replay::list_of(&events) } else { events })
 }
 

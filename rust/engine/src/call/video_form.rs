@@ -35,12 +35,12 @@ pub(crate) fn into_json(headers: &mut HeaderMap, body: &Bytes) -> Result<Bytes, 
 
 /// Adds a field. A member of an object is written as `input_reference[image_url]`.
 fn put(members: &mut Map<String, Value>, name: &str, value: Value) -> Result<(), Error> {
-    let twice = || wrong(format!("`{name}` stands twice in the form.")).about(name.to_owned());
+    let twice = || wrong(format!("`{name}` occurs twice in the form.")).about(name.to_owned());
     let Some((outer, rest)) = name.split_once('[') else {
         return members.insert(name.to_owned(), value).map_or(Ok(()), |_| Err(twice()));
     };
     let inner = rest.strip_suffix(']').filter(|inner| !inner.is_empty() && !inner.contains(['[', ']']));
-    let inner = inner.ok_or_else(|| wrong(format!("`{name}` is no field's name.")).about(name.to_owned()))?;
+    let inner = inner.ok_or_else(|| wrong(format!("`{name}` is not a valid field name.")).about(name.to_owned()))?;
     let object = members.entry(outer).or_insert_with(|| Value::Object(Map::new()));
     let object = object.as_object_mut().ok_or_else(twice)?;
     object.insert(inner.to_owned(), value).map_or(Ok(()), |_| Err(twice()))

@@ -1,7 +1,7 @@
 //! Videos as paid requests. The relay parses the model and the requested length, chooses the connections and reserves
 //! the price as for any other call. Control starts the video at the first connection that accepts it.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::choose::{admit_aliases, admit_model};
 use crate::clock;
 use crate::gate::headers;
@@ -33,57 +33,57 @@ const MAX_SAMPLES: u64 = 16;
 
 /// Chooses the targets that may make the video and reserves its maximum cost.
 pub(crate) fn admit_video(shared: &Shared, settlement: &mut Settlement, body: &[u8]) -> Result<Choice, Error> {
-    let live = shared.live.load_full();
+    let active = shared.active.load_full();
     let form = VideoForm::of(settlement.admission.route.surface);
     let video = form.read(&settlement.admission.tail, body)?;
-    let called = live.snapshot.name(&video.model)?.into_owned();
+    let called = active.snapshot.name(&video.model)?.into_owned();
     let key = settlement.admission.principal.key().cloned();
     let name = match key.as_deref().filter(|_| form == VideoForm::Google) {
-        Some(key) => listed(&live, key, &called).unwrap_or(called),
+        Some(key) => listed(&active, key, &called).unwrap_or(called),
         None => called,
     };
     settlement.model = Some(name.clone());
     let forced = key.as_deref().and_then(|key| key.forced_model.as_ref());
     let meant = forced.or(settlement.admission.route_model.as_ref()).unwrap_or(&name);
-    let meant = live.snapshot.name(meant)?;
+    let meant = active.snapshot.name(meant)?;
     if let Some(key) = &key {
         policy::admit_unblocked(key, &meant)?;
     }
-    if is_of_no_maker(&live, &meant, form) {
+    if is_of_no_maker(&active, &meant, form) {
         return Err(unserved(&meant, form));
     }
-    let parsed = admit_model(&live, settlement, named::of_form(&name, false, 1)?)?;
+    let parsed = admit_model(&active, settlement, named::of_form(&name, false, 1)?)?;
     settlement.model = Some(parsed.model.clone());
-    let choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"");
+    let choice = model::choose(shared, &active, &settlement.admission, &parsed.model, b"");
     let mut choice =
         choice.map_err(
             |fault| if fault.kind == ErrorKind::ModelNotFound { unserved(&parsed.model, form) } else { fault },
         )?;
     admit_aliases(settlement, &choice)?;
-    let places: Vec<usize> =
+    let indices: Vec<usize> =
         (0..choice.targets.len()).filter(|&at| form.is_made_by(&choice.targets[at].connection)).collect();
-    if places.is_empty() {
+    if indices.is_empty() {
         return Err(unserved(&parsed.model, form));
     }
-    if places.len() < choice.targets.len() {
-        choice = choice.narrowed(&places);
+    if indices.len() < choice.targets.len() {
+        choice = choice.narrowed(&indices);
     }
     settlement.set_units(Units { audio_ms: video.seconds.saturating_mul(1_000), ..Units::default() });
-    limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
+    limits::reserve(shared, &active.snapshot, settlement, &parsed, &mut choice)?;
     settlement.note_choice(&choice);
     Ok(choice)
 }
 
 /// Waits for capacity at one of the connections. `headers` tell control to try that connection first and then the
 /// others with capacity. The slot stays reserved until control has responded.
-pub(crate) async fn take_room(
+pub(crate) async fn reserve_capacity(
     shared: &Shared,
     choice: &Choice,
     headers: &mut HeaderMap,
 ) -> Result<(Choice, Slot), Error> {
     let (mut busy, mut queued) = (None, Duration::ZERO);
     for (at, target) in choice.targets.iter().enumerate() {
-        let slot = match slot::acquire(shared, target, &choice.entrant(at, 0), &mut queued).await {
+        let slot = match slot::acquire(shared, target, &choice.slot_request(at, 0), &mut queued).await {
             Ok(slot) => slot,
             Err(failed) if failed.error.kind == ErrorKind::AccountsBusy => {
                 busy = Some(failed.error);
@@ -91,16 +91,16 @@ pub(crate) async fn take_room(
             }
             Err(failed) => return Err(failed.error),
         };
-        let has_room = |&at: &usize| {
+        let has_capacity = |&at: &usize| {
             let facts = choice.targets[at].account_facts(choice.upstream_model(at), clock::monotonic_ms());
             !facts.is_shut
         };
-        let places: Vec<usize> = [at].into_iter().chain((at + 1..choice.targets.len()).filter(has_room)).collect();
-        let choice = choice.narrowed(&places);
+        let indices: Vec<usize> = [at].into_iter().chain((at + 1..choice.targets.len()).filter(has_capacity)).collect();
+        let choice = choice.narrowed(&indices);
         name_lanes(&choice, headers);
         return Ok((choice, slot));
     }
-    Err(busy.unwrap_or_else(|| Error::gateway(ErrorKind::NoRoute, "There is no connection to try.")))
+    Err(busy.unwrap_or_else(|| Error::gateway(ErrorKind::NoRoute, "No connection is available.")))
 }
 
 fn name_lanes(choice: &Choice, headers: &mut HeaderMap) {
@@ -123,7 +123,7 @@ enum VideoForm {
 
 /// The parsed parts of a video request: the model and the length.
 #[derive(Debug, PartialEq, Eq)]
-struct AskedVideo {
+struct RequestedVideo {
     model: String,
     seconds: u64,
 }
@@ -137,10 +137,10 @@ impl VideoForm {
         }
     }
 
-    fn read(self, tail: &str, body: &[u8]) -> Result<AskedVideo, Error> {
+    fn read(self, tail: &str, body: &[u8]) -> Result<RequestedVideo, Error> {
         match self {
             Self::Google => {
-                Ok(AskedVideo { model: model_name::without_folder(tail).to_owned(), seconds: seconds(body) })
+                Ok(RequestedVideo { model: model_name::without_folder(tail).to_owned(), seconds: seconds(body) })
             }
             Self::OpenAi => read_openai(body),
         }
@@ -159,14 +159,15 @@ impl VideoForm {
 }
 
 /// Whether the prefix of a name belongs to no provider of videos. Returns `false` for an alias or a combo.
-fn is_of_no_maker(live: &Live, model: &str, form: VideoForm) -> bool {
-    let Some((prefix, _)) = model.split_once('/').filter(|_| !is_another_name(live, model)) else { return false };
-    let mut connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
+fn is_of_no_maker(active: &ActiveConfig, model: &str, form: VideoForm) -> bool {
+    let Some((prefix, _)) = model.split_once('/').filter(|_| !is_another_name(active, model)) else { return false };
+    let mut connections =
+        active.snapshot.candidates(prefix).iter().filter_map(|&at| active.snapshot.connections.get(at));
     !connections.any(|connection| form.is_made_by(connection))
 }
 
-fn is_another_name(live: &Live, model: &str) -> bool {
-    live.snapshot.alias(model).is_some() || live.combos.book.find(model).is_some() || auto::is_auto(model)
+fn is_another_name(active: &ActiveConfig, model: &str) -> bool {
+    active.snapshot.alias(model).is_some() || active.combos.book.find(model).is_some() || auto::is_auto(model)
 }
 
 fn unserved(model: &str, form: VideoForm) -> Error {
@@ -177,23 +178,24 @@ fn unserved(model: &str, form: VideoForm) -> Error {
 
 /// Resolves a name without a prefix, as Google's clients send it, to a listed model that the key may call. The most
 /// preferred connection that makes videos wins. Returns `None` for a name that already has a meaning.
-fn listed(live: &Live, key: &Key, model: &str) -> Option<String> {
-    if model.contains('/') || is_another_name(live, model) {
+fn listed(active: &ActiveConfig, key: &Key, model: &str) -> Option<String> {
+    if model.contains('/') || is_another_name(active, model) {
         return None;
     }
     let preference = |name: &str| {
         let (prefix, _) = name.split_once('/')?;
-        let connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
+        let connections =
+            active.snapshot.candidates(prefix).iter().filter_map(|&at| active.snapshot.connections.get(at));
         connections
             .filter(|connection| VideoForm::Google.is_made_by(connection))
             .map(|connection| connection.priority)
             .min()
     };
-    let mut found: Vec<(bool, u32, &str)> = live
+    let mut found: Vec<(bool, u32, &str)> = active
         .snapshot
         .models_named(model)
         .filter_map(|found| {
-            Some((permission::admit(live, key, &found.id).is_err(), preference(&found.id)?, found.id.as_str()))
+            Some((permission::admit(active, key, &found.id).is_err(), preference(&found.id)?, found.id.as_str()))
         })
         .collect();
     // Using a model that the key may not call reports a specific error.
@@ -202,7 +204,7 @@ fn listed(live: &Live, key: &Key, model: &str) -> Option<String> {
 }
 
 #[derive(Deserialize)]
-struct Ask {
+struct VideoFields {
     #[serde(default)]
     instances: Vec<serde::de::IgnoredAny>,
     #[serde(default)]
@@ -212,35 +214,36 @@ struct Ask {
 /// Returns the requested length in seconds. A provider may accept either spelling of a parameter, so the larger value
 /// counts. Control rejects values that cannot be parsed.
 fn seconds(body: &[u8]) -> u64 {
-    let Ok(ask) = serde_json::from_slice::<Ask>(body) else { return USUAL_SECONDS };
-    let parameters = ask.parameters.unwrap_or_default();
+    let Ok(fields) = serde_json::from_slice::<VideoFields>(body) else { return USUAL_SECONDS };
+    let parameters = fields.parameters.unwrap_or_default();
     let most = |names: &[&str], usual: u64, most: u64| {
         names.iter().filter_map(|name| parameters.get(*name).and_then(count)).max().unwrap_or(usual).min(most)
     };
     let length = most(&["durationSeconds", "duration_seconds"], USUAL_SECONDS, MAX_SECONDS);
     let samples = most(&["sampleCount", "sample_count", "numberOfVideos", "number_of_videos"], 1, MAX_SAMPLES);
-    length * samples * (ask.instances.len() as u64).clamp(1, MAX_SAMPLES)
+    length * samples * (fields.instances.len() as u64).clamp(1, MAX_SAMPLES)
 }
 
 #[derive(Deserialize)]
-struct OpenAiAsk {
+struct OpenAiVideoFields {
     #[serde(default)]
     model: Value,
     #[serde(default)]
     seconds: Value,
 }
 
-fn read_openai(body: &[u8]) -> Result<AskedVideo, Error> {
+fn read_openai(body: &[u8]) -> Result<RequestedVideo, Error> {
     let wrong =
         |message: &'static str, about: &'static str| Error::client(ErrorKind::InvalidRequest, message).about(about);
-    let ask: OpenAiAsk = serde_json::from_slice(body).map_err(|_| wrong("The body must be a JSON object.", "body"))?;
-    let Value::String(model) = ask.model else { return Err(wrong("`model` is required: a name.", "model")) };
-    let seconds = match &ask.seconds {
+    let fields: OpenAiVideoFields =
+        serde_json::from_slice(body).map_err(|_| wrong("The body must be a JSON object.", "body"))?;
+    let Value::String(model) = fields.model else { return Err(wrong("`model` is required: a name.", "model")) };
+    let seconds = match &fields.seconds {
         Value::Null => Some(OPENAI_USUAL_SECONDS),
         value => count(value).filter(|&seconds| seconds <= MAX_SECONDS),
     };
     let seconds = seconds.ok_or_else(|| wrong("`seconds` must be a whole number from 1 to 3600.", "seconds"))?;
-    Ok(AskedVideo { model, seconds })
+    Ok(RequestedVideo { model, seconds })
 }
 
 /// Parses a number of at least one, which may be a string of digits.
@@ -289,7 +292,9 @@ mod tests {
         ] {
             let read = VideoForm::OpenAi.read("", body.as_bytes());
             match expected {
-                Ok(seconds) => assert_eq!(read.expect("read"), AskedVideo { model: "p/m".into(), seconds }, "{body}"),
+                Ok(seconds) => {
+                    assert_eq!(read.expect("read"), RequestedVideo { model: "p/m".into(), seconds }, "{body}")
+                }
                 Err(about) => assert_eq!(read.expect_err("refused").param.as_deref(), Some(about), "{body}"),
             }
         }

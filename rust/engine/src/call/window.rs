@@ -2,7 +2,7 @@
 //! window are removed. If none is left, the oldest messages are dropped or the caller receives an error with the token
 //! count and the window.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::blocking;
 use crate::call::context::Call;
 use crate::call::endpoints;
@@ -20,16 +20,17 @@ const MOST_INLINE_BYTES: usize = 64 * 1024;
 /// Returns the body and the request that fit a window. The choice keeps the targets whose windows are large enough.
 pub async fn hold(
     call: &mut Call,
-    live: &Live,
+    active: &ActiveConfig,
     body: Bytes,
     request: ChatRequest,
 ) -> Result<(Bytes, ChatRequest), Error> {
-    let policy = live.snapshot.context.window;
+    let policy = active.snapshot.context.window;
     let route = call.settlement.admission.route;
     if policy == WindowPolicy::Pass || endpoints::needs(route).is_some() {
         return Ok((body, request));
     }
-    let windows: Vec<Option<u64>> = (0..call.choice.targets.len()).map(|at| window(&live.snapshot, call, at)).collect();
+    let windows: Vec<Option<u64>> =
+        (0..call.choice.targets.len()).map(|at| window(&active.snapshot, call, at)).collect();
     let Some(largest) = windows.iter().copied().map(|window| window.unwrap_or(u64::MAX)).max() else {
         return Ok((body, request));
     };
@@ -37,20 +38,20 @@ pub async fn hold(
     // If the tokens cannot be counted, the provider has to decide.
     let Some(tokens) = counted(dialect, &body).await else { return Ok((body, request)) };
     if tokens <= largest {
-        let places: Vec<usize> =
+        let indices: Vec<usize> =
             (0..windows.len()).filter(|at| windows[*at].is_none_or(|window| tokens <= window)).collect();
-        if places.len() < windows.len() {
-            call.choice = call.choice.narrowed(&places);
+        if indices.len() < windows.len() {
+            call.choice = call.choice.narrowed(&indices);
         }
         return Ok((body, request));
     }
-    let places: Vec<usize> = (0..windows.len()).filter(|at| windows[*at] == Some(largest)).collect();
+    let indices: Vec<usize> = (0..windows.len()).filter(|at| windows[*at] == Some(largest)).collect();
     if policy == WindowPolicy::Trim {
         if let Some(trimmed) = trimmed(dialect, &body, largest).await {
             let written = Bytes::from(trimmed.body);
             let request = read::again(&call.settlement.admission, &written, request)?;
             note(call, tokens, trimmed.left_out);
-            call.choice = call.choice.narrowed(&places);
+            call.choice = call.choice.narrowed(&indices);
             return Ok((written, request));
         }
     }

@@ -7,7 +7,7 @@ use crate::control::{forward, repeats};
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
 use crate::gate::limits;
-use crate::gate::request::{Forward, Whole};
+use crate::gate::request::{BufferedRequest, Forward};
 use crate::shared::Shared;
 use fairlead_core::guardrail::Guardrail;
 use fairlead_core::routes::{Answer, Route};
@@ -58,59 +58,60 @@ pub(crate) fn is_job(route: &Route) -> bool {
 /// Counts the request under its key's limits and tells control, so that the later call for the same work is not counted
 /// again. Returns the count, which is given back if control refuses the request. Returns an error if the key has no
 /// capacity; nothing is stored then.
-async fn accept(shared: &Shared, whole: &mut Whole) -> Result<Accepted, Error> {
-    let admission = &whole.admission;
+async fn accept(shared: &Shared, incoming: &mut BufferedRequest) -> Result<Accepted, Error> {
+    let admission = &incoming.admission;
     let Some(key) = admission.principal.key().filter(|key| key.has_limits()) else { return Ok(Accepted::default()) };
     // A body that control would not get is not counted.
     let wanted = ["model"];
-    let scan = if whole.body.is_empty() { None } else { Some(forward::scan_body(&whole.body, &wanted)?) };
-    let named = scan.and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
+    let scan = if incoming.body.is_empty() { None } else { Some(forward::scan_body(&incoming.body, &wanted)?) };
+    let named = scan.and_then(|scan| json::as_str(&incoming.body, scan.get("model")?)).unwrap_or_default();
     let model = admission.route_model.as_deref().unwrap_or(&named);
     let subject = Subject { model, served: Served::default() };
-    let accepted = limits::ask_until_known(shared, || shared.ledger.accept(key, subject, clock::moment())).await?;
-    shared.ask_store_soon();
-    if let Some(forward) = &mut whole.forward {
+    let accepted =
+        limits::retry_until_limits_known(shared, || shared.ledger.accept(key, subject, clock::moment())).await?;
+    shared.wake_lease_keeper();
+    if let Some(forward) = &mut incoming.forward {
         forward.headers.insert(COUNTED, HeaderValue::from_static("true"));
     }
     Ok(accepted)
 }
 
 /// Forwards an accepted request to control.
-async fn begin(shared: Arc<Shared>, mut whole: Box<Whole>) {
-    match accept(&shared, &mut whole).await {
+async fn begin(shared: Arc<Shared>, mut incoming: Box<BufferedRequest>) {
+    match accept(&shared, &mut incoming).await {
         Ok(accepted) => {
-            let (ledger, key) = (Arc::clone(&shared), whole.admission.principal.key().cloned());
+            let (ledger, key) = (Arc::clone(&shared), incoming.admission.principal.key().cloned());
             let give_back = move || {
                 if let Some(key) = key {
                     ledger.ledger.give_back(key.as_ref(), accepted, clock::moment());
-                    ledger.ask_store_soon();
+                    ledger.wake_lease_keeper();
                 }
             };
-            forward::serve_noting(shared, whole, give_back).await;
+            forward::serve_noting(shared, incoming, give_back).await;
         }
-        Err(fault) => repeats::refuse(&shared, &whole, &fault),
+        Err(fault) => repeats::refuse(&shared, &incoming, &fault),
     }
 }
 
 /// Asks control to start a job for the caller.
-pub(crate) fn serve_job(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    repeats::serve_forwarded(shared, whole, begin)
+pub(crate) fn serve_job(shared: Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
+    repeats::serve_forwarded(shared, incoming, begin)
 }
 
 /// Asks control to start the work. A request that repeats another under its idempotency key receives that response, and
 /// nothing is started.
-pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
-    let part = Part::of(&shared, &whole.exchange, &whole.admission, &whole.body);
+pub(crate) fn serve(shared: Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &incoming.exchange, &incoming.admission);
+    let part = Part::of(&shared, &incoming.exchange, &incoming.admission, &incoming.body);
     async move {
-        repeats::serve(shared, whole, part, |shared, whole| begin(shared, forwarded(whole))).await;
+        repeats::serve(shared, incoming, part, |shared, incoming| begin(shared, forwarded(incoming))).await;
         drop(end);
     }
 }
 
 /// The request for control, with the relevant headers of its caller.
-fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
-    let admission = &whole.admission;
+fn forwarded(mut incoming: Box<BufferedRequest>) -> Box<BufferedRequest> {
+    let admission = &incoming.admission;
     let headers_of_job = [
         (CONNECTION, &admission.pin),
         (SESSION_TAG, &admission.session_tag),
@@ -132,7 +133,7 @@ fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
     }
     admission.cache.write(&mut headers);
     admission.routing.write(&mut headers);
-    whole.forward = Some(Forward {
+    incoming.forward = Some(Forward {
         method: Method::POST,
         path_and_query: PATH.to_owned(),
         headers,
@@ -141,7 +142,7 @@ fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
         host: None,
         is_unread: false,
     });
-    whole
+    incoming
 }
 
 #[cfg(test)]

@@ -55,20 +55,20 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             continue;
         }
         let forgets = forgotten_by(&command.kind, &args);
-        // The shared store is evicted before this worker's own cache, as `shared_answers::forget` requires.
+        // The shared store is evicted before this worker's own cache, as `shared_answers::evict` requires.
         let shared_ones = match &forgets {
-            Some(filter) => shared_answers::forget(shared, filter).await,
+            Some(filter) => shared_answers::evict(shared, filter).await,
             None => Ok(0),
         };
         let learner = Arc::clone(&shared.cache.learner);
-        let base = shared.live.load().snapshot.cache.threshold;
+        let base = shared.active.load().snapshot.cache.threshold;
         let done = blocking::disk(move || match command.kind.as_str() {
             kind if kind.starts_with("thresholds.") => of_learner(&learner, base, kind, &args),
             kind => of_cache(&cache, kind, &args),
         });
         let done = done.await;
         let notice = match &forgets {
-            Some(filter) => shared_answers::tell_workers(shared, filter).await,
+            Some(filter) => shared_answers::broadcast_eviction(shared, filter).await,
             None => Ok(()),
         };
         let (result, error) = match (done, notice.and(shared_ones)) {
@@ -108,7 +108,7 @@ struct Lesson {
 fn of_learner(learner: &Learner, base: f32, kind: &str, args: &str) -> Result<Value, &'static str> {
     let Ok(Lesson { partition }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
     match kind {
-        "thresholds.list" => serde_json::to_value(learner.list(base)).map_err(|_| "the thresholds cannot be told"),
+        "thresholds.list" => serde_json::to_value(learner.list(base)).map_err(|_| "the thresholds cannot be sent"),
         "thresholds.forget" => match learner.forget(partition.as_deref()) {
             Ok(removed) => Ok(json!({"removed": removed})),
             Err(_) => Err("the cache's disk does not answer"),
@@ -131,7 +131,7 @@ fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str
         return Err("the cache's disk does not answer");
     }
     let removed = match kind {
-        "cache.stats" => return serde_json::to_value(cache.stats()).map_err(|_| "the counts cannot be told"),
+        "cache.stats" => return serde_json::to_value(cache.stats()).map_err(|_| "the counts cannot be sent"),
         "cache.list" => {
             let entries = cache.list(&filter);
             let shown: Vec<Value> = entries.iter().take(limit.min(MAX_LISTED)).map(show).collect();

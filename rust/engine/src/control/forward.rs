@@ -4,12 +4,12 @@
 use crate::call::relay::is_event_stream;
 use crate::clock;
 use crate::control::restart_page::RestartPage;
-use crate::exchange::{Exchange, Head, Room};
+use crate::exchange::{Capacity, Exchange, Head};
+use crate::gate::admission_proof::REVIEW_EVERY;
 use crate::gate::answer;
 use crate::gate::answer::EndGuard;
 use crate::gate::headers;
-use crate::gate::request::{Admission, Forward, Whole};
-use crate::gate::standing::REVIEW_EVERY;
+use crate::gate::request::{Admission, BufferedRequest, Forward};
 use crate::gate::upload::Stored;
 use crate::shared::Shared;
 use crate::upstream::failure;
@@ -49,26 +49,26 @@ const MAX_FIELDS_BYTES: usize = 8 * 1024;
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Serves one forwarded request. Dropping the future ends the request.
-pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    serve_noting(shared, whole, || ())
+pub fn serve(shared: Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
+    serve_noting(shared, incoming, || ())
 }
 
 /// Serves one forwarded request. `on_refusal` runs before the caller is answered, if control refused the request or did
 /// not get it.
 pub(crate) fn serve_noting(
     shared: Arc<Shared>,
-    whole: Box<Whole>,
+    incoming: Box<BufferedRequest>,
     on_refusal: impl FnOnce() + Send,
 ) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    let end = EndGuard::new(&shared, &incoming.exchange, &incoming.admission);
     async move {
-        run(&shared, whole, on_refusal).await;
+        run(&shared, incoming, on_refusal).await;
         drop(end);
     }
 }
 
-async fn run(shared: &Arc<Shared>, whole: Box<Whole>, on_refusal: impl FnOnce() + Send) {
-    let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
+async fn run(shared: &Arc<Shared>, incoming: Box<BufferedRequest>, on_refusal: impl FnOnce() + Send) {
+    let BufferedRequest { exchange, admission, forward, body, in_flight, buffered, upload } = *incoming;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
     let page = RestartPage::of(&forward);
@@ -215,15 +215,15 @@ async fn relay(
     pass_headers(&parts.headers, &mut headers);
     let is_events = headers.get(header::CONTENT_TYPE).is_some_and(is_event_stream);
     exchange.start(Head { status: parts.status, headers }, []);
-    let is_whole = is_head
+    let is_complete = is_head
         || tokio::select! {
             biased;
-            is_whole = copy(exchange, &mut body) => is_whole,
+            is_complete = copy(exchange, &mut body) => is_complete,
             // An event stream ends when the caller's access ends. Any other response, such as a download, is sent in
             // full.
             () = refused_later(shared, admission) => is_events,
         };
-    if is_whole {
+    if is_complete {
         exchange.end([]);
     } else {
         exchange.abort();
@@ -232,10 +232,10 @@ async fn relay(
 
 /// Completes when the caller would no longer be admitted, or when its permissions changed.
 async fn refused_later(shared: &Shared, admission: &Admission) {
-    let Admission { standing, route, principal, .. } = admission;
+    let Admission { admission_proof, route, principal, .. } = admission;
     loop {
         tokio::time::sleep(REVIEW_EVERY).await;
-        let reason = match standing.renew(shared, route, principal, clock::unix_ms()) {
+        let reason = match admission_proof.renew(shared, route, principal, clock::unix_ms()) {
             Ok(now) if now.to_header() == principal.to_header() => continue,
             Ok(_) => "the caller's rights have changed".into(),
             Err(fault) => fault.message,
@@ -279,7 +279,7 @@ async fn send_on(
     head_deadline: Duration,
 ) -> Result<Response<Incoming>, NoControlAnswer> {
     let head = head_of(forward).map_err(NoControlAnswer::before)?;
-    ask_once(shared, &head, contents, head_deadline).await
+    call_control_once(shared, &head, contents, head_deadline).await
 }
 
 fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
@@ -295,16 +295,16 @@ fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
 
 /// Sends the request. If a pooled connection turns out to be closed before the request was written, it is replaced
 /// once.
-pub(crate) async fn ask(
+pub(crate) async fn call_control(
     shared: &Shared,
     head: &http::request::Parts,
     body: BodySlices,
     head_deadline: Duration,
 ) -> Result<Response<Incoming>, Error> {
-    ask_once(shared, head, body, head_deadline).await.map_err(|unheard| unheard.error)
+    call_control_once(shared, head, body, head_deadline).await.map_err(|unheard| unheard.error)
 }
 
-async fn ask_once(
+async fn call_control_once(
     shared: &Shared,
     head: &http::request::Parts,
     mut body: BodySlices,
@@ -343,9 +343,9 @@ async fn send(
 /// separately, because control's responses are small.
 pub(crate) async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
     loop {
-        let next = poll_fn(|cx| match exchange.poll_room(cx) {
-            Poll::Ready(Room::Free) => Pin::new(&mut *body).poll_frame(cx).map(Some),
-            Poll::Ready(Room::ClientGone) => Poll::Ready(None),
+        let next = poll_fn(|cx| match exchange.poll_capacity(cx) {
+            Poll::Ready(Capacity::Free) => Pin::new(&mut *body).poll_frame(cx).map(Some),
+            Poll::Ready(Capacity::ClientGone) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         });
         match tokio::time::timeout(IDLE_DEADLINE, next).await {

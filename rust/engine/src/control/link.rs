@@ -1,7 +1,7 @@
 //! The link to control: one long poll at a time. A poll returns the newest snapshot and commands, and reports what this
 //! worker has applied and its state. Without control the worker continues with what it has.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::clock;
 use crate::control::forward::LINK;
 use crate::control::stats::{self, ConnectionStats, ProviderStats};
@@ -107,7 +107,7 @@ struct Stats<'a> {
     providers: Vec<ProviderStats<'a>>,
     /// The samples that changed.
     metrics: &'a [Sample],
-    /// Of the last minutes.
+    /// Refused callers of the last minutes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused_callers: Vec<RefusedCallers>,
 }
@@ -192,11 +192,11 @@ pub async fn run(shared: Arc<Shared>) {
 /// Polls once. If the new configuration has limits with unknown past usage, a second poll requests it before the
 /// configuration is used. So a new limit is enforced by the time the write that set it returns.
 async fn poll(shared: &Arc<Shared>) -> Result<(), Fault> {
-    let json = ask(shared).await?;
+    let json = fetch_snapshot(shared).await?;
     let Some(mut offered) = newer(shared, &json)? else { return Ok(()) };
     let mut fault = None;
     if open_accounts(shared, &offered.snapshot) {
-        match ask(shared).await {
+        match fetch_snapshot(shared).await {
             Ok(json) => {
                 let newest = newer(shared, &json)?;
                 if let Some(newest) = newest.filter(|newest| newest.snapshot.version > offered.snapshot.version) {
@@ -213,15 +213,15 @@ async fn poll(shared: &Arc<Shared>) -> Result<(), Fault> {
     if shared.config.keeps_snapshot {
         keep(shared, document).await;
     }
-    let before = shared.live.load_full();
+    let before = shared.active.load_full();
     adopt(shared, snapshot);
-    shared_answers::follow(shared, &before.snapshot);
+    shared_answers::apply_settings(shared, &before.snapshot);
     fault.map_or(Ok(()), Err)
 }
 
 /// Sends one poll, which includes the request for past usage of limits without accounts.
-async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
-    let (questions, before_segment) = shared.ledger.ask(clock::moment(), || shared.spool.hold());
+async fn fetch_snapshot(shared: &Shared) -> Result<Bytes, Fault> {
+    let (questions, before_segment) = shared.ledger.limit_questions(clock::moment(), || shared.spool.hold());
     // No further segment is sealed until the response, so that the sums cover exactly the sealed ones.
     let _held = HeldSpool(shared);
     let done = shared.commands.unsent();
@@ -284,7 +284,7 @@ fn newer(shared: &Shared, json: &Bytes) -> Result<Option<Offered>, Fault> {
     let snapshot = Snapshot::parse(raw.get().as_bytes()).map_err(|error| Fault::Unreadable(error.to_string()))?;
     let document = json.slice_ref(raw.get().as_bytes());
     let offered = Offered { snapshot, document };
-    Ok(Some(offered).filter(|offered| offered.snapshot.version > shared.live.load().snapshot.version))
+    Ok(Some(offered).filter(|offered| offered.snapshot.version > shared.active.load().snapshot.version))
 }
 
 /// A snapshot and the bytes from which it was parsed.
@@ -320,19 +320,24 @@ fn write_whole(path: &Path, document: &[u8]) -> std::io::Result<()> {
 
 /// Opens accounts for the limits of a snapshot. Returns whether past usage must be requested for one of them.
 fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
-    let live = shared.live.load();
+    let active = shared.active.load();
     // Without a previous configuration, a previous worker may have served any key and group.
-    let before = &live.snapshot;
+    let before = &active.snapshot;
     let is_new = |id: &str| before.version > 0 && !before.has_group(id) && !before.keys().any(|key| key.id == id);
     shared.ledger.open(snapshot.keys(), is_new, clock::moment())
 }
 
 fn adopt(shared: &Shared, snapshot: Snapshot) {
     let version = snapshot.version;
-    let before = shared.live.load();
+    let before = shared.active.load();
     shared.cache.set(&snapshot.cache);
-    shared.live.store(Arc::new(Live::build(snapshot, &before, &shared.config.sealer, &shared.config.version)));
-    shared.ledger.close_others(shared.live.load().snapshot.keys());
+    shared.active.store(Arc::new(ActiveConfig::build(
+        snapshot,
+        &before,
+        &shared.config.sealer,
+        &shared.config.version,
+    )));
+    shared.ledger.close_others(shared.active.load().snapshot.keys());
     tracing::debug!(version, "snapshot in use");
 }
 
@@ -373,13 +378,13 @@ fn poll_request(
     done: &[crate::control::reports::Report],
     news: &[Sample],
 ) -> Result<Vec<u8>, Fault> {
-    let live = shared.live.load();
+    let active = shared.active.load();
     let (spool_unwritten_bytes, spool_lost_records) = shared.spool.troubles();
-    let (connections, providers) = stats::of(&live);
+    let (connections, providers) = stats::of(&active);
     let poll = Poll {
         worker: &shared.worker_id,
         pid: std::process::id(),
-        applied_version: live.snapshot.version,
+        applied_version: active.snapshot.version,
         done,
         stats: Stats {
             in_flight: shared.counts.in_flight.load(Ordering::Relaxed),
@@ -396,7 +401,7 @@ fn poll_request(
             bodies_lost_total: shared.captures.lost(),
             metrics: news,
             refused_callers: shared.refused_callers.report(),
-            cleared: live.snapshot.resilience.newest_clear(),
+            cleared: active.snapshot.resilience.newest_clear(),
             leases: shared.leases.as_ref().map(|leases| leases.stats(shared.ledger.lease_summary())),
             connections,
             providers,

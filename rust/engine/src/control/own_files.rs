@@ -4,7 +4,7 @@
 //! Control leaves an unknown id unchanged. The caller of [`fill`] refuses it, unless the key may use such objects of the
 //! provider's account.
 
-use crate::control::responses::{ask, owner};
+use crate::control::responses::{owner, post};
 use crate::gate::request::Admission;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -44,7 +44,7 @@ pub async fn fill(shared: &Shared, admission: &Admission, body: &Bytes) -> Resul
         body.clone(),
         Bytes::from_static(b"}"),
     ]);
-    let answer = Box::pin(ask(shared, FILL, pieces));
+    let answer = Box::pin(post(shared, FILL, pieces));
     let (status, filled) = tokio::time::timeout(DEADLINE, answer).await.map_err(|_| late())??;
     match status {
         StatusCode::OK => Ok(Some(filled)),
@@ -74,7 +74,7 @@ fn refusal(body: &[u8]) -> Option<Error> {
 }
 
 fn late() -> Error {
-    let message = "The control plane, which stores files, did not answer; requests without files go on.";
+    let message = "The control plane, which stores files, did not answer; requests without files still work.";
     Error::gateway(ErrorKind::ControlUnavailable, message).after_s(1)
 }
 

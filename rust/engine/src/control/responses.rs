@@ -51,17 +51,17 @@ pub async fn recall(
     // The request may continue a response that this worker has just completed.
     shared.responses.seal();
     let question = question.to_string();
-    let answer = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
+    let answer = Box::pin(post(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
     let (status, earlier) = tokio::time::timeout(CONTEXT_DEADLINE, answer).await.map_err(|_| late())??;
     match status {
         StatusCode::OK => splice(body, named, &earlier).map(Some),
         StatusCode::NOT_FOUND => Err(unknown(parsed).about(named)),
         StatusCode::CONFLICT => {
-            let message = "The response of `previous_response_id` is still worked on: wait for its end.";
+            let message = "The response of `previous_response_id` is still in progress: wait until it ends.";
             Err(Error::client(ErrorKind::InvalidRequest, message).about("previous_response_id"))
         }
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let message = format!("The conversation behind `{named}` is too long to go on.");
+            let message = format!("The conversation behind `{named}` is too long to continue.");
             Err(Error::client(ErrorKind::TooLarge, message).about(named))
         }
         _ => Err(late()),
@@ -74,7 +74,7 @@ fn unknown(parsed: &ChatRequest) -> Error {
     let message = match (&parsed.conversation, &parsed.previous) {
         (Some(id), _) => format!("There is no conversation `{}`.", shown(id)),
         (None, previous) => {
-            format!("There is no response `{}` to go on from.", shown(previous.as_deref().unwrap_or_default()))
+            format!("There is no response `{}` to continue from.", shown(previous.as_deref().unwrap_or_default()))
         }
     };
     Error::client(ErrorKind::NotFound, message)
@@ -93,7 +93,7 @@ pub async fn keep(
     }
     let Some(response) = response else { return false };
     let Some(finished) = Finished::read(admission, body, parsed, response) else { return false };
-    let version = shared.live.load().snapshot.version;
+    let version = shared.active.load().snapshot.version;
     match finished.append(shared, version) {
         Appended::Kept { begins_segment } => {
             if begins_segment {
@@ -199,7 +199,7 @@ impl<'a> Finished<'a> {
     async fn store(self, shared: &Shared, version: u64) -> bool {
         let owner = self.owner.clone();
         let Some(pieces) = self.into_pieces() else { return false };
-        let request = Box::pin(ask(shared, KEEP, pieces));
+        let request = Box::pin(post(shared, KEEP, pieces));
         let Ok(Ok((StatusCode::OK, reply))) = tokio::time::timeout(KEEP_DEADLINE, request).await else { return false };
         match serde_json::from_slice::<Stored>(&reply) {
             Ok(stored) => shared.responses.grant(&owner, stored.grant_bytes, version),
@@ -256,7 +256,7 @@ fn own_items(body: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the body with the earlier items before its own, and without the member `named`, which refers to them.
 fn splice(body: &Bytes, named: &str, earlier: &[u8]) -> Result<Bytes, Error> {
-    let broken = || Error::gateway(ErrorKind::Internal, "What was kept of the earlier response cannot be read.");
+    let broken = || Error::gateway(ErrorKind::Internal, "The stored items of the earlier response cannot be read.");
     let wanted = ["items"];
     let scan = json::scan_object(earlier, &wanted, json::MAX_DEPTH).map_err(|_| broken())?;
     let items = scan.get("items").and_then(|items| earlier.get(items.start + 1..items.end - 1)).ok_or_else(broken)?;
@@ -282,7 +282,7 @@ fn splice(body: &Bytes, named: &str, earlier: &[u8]) -> Result<Bytes, Error> {
     Ok(Bytes::from(out))
 }
 
-pub(super) async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(StatusCode, Bytes), Error> {
+pub(super) async fn post(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(StatusCode, Bytes), Error> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from_static(path);
@@ -291,7 +291,7 @@ pub(super) async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> 
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(LINK, crate::gate::headers::value(shared.config.link_token.expose()));
     let (head, ()) = request.into_parts();
-    let response = forward::ask(shared, &head, BodySlices::new(pieces), CONTEXT_DEADLINE).await?;
+    let response = forward::call_control(shared, &head, BodySlices::new(pieces), CONTEXT_DEADLINE).await?;
     let (head, body) = response.into_parts();
     let body = Limited::new(body, MAX_BYTES + 1024 * 1024).collect().await.map_err(|_| late())?.to_bytes();
     Ok((head.status, body))
@@ -299,7 +299,7 @@ pub(super) async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> 
 
 fn late() -> Error {
     let message =
-        "The control plane, which stores responses, did not answer; requests without `previous_response_id` and `conversation` go on.";
+        "The control plane, which stores responses, did not answer; requests without `previous_response_id` and `conversation` still work.";
     Error::gateway(ErrorKind::ControlUnavailable, message).after_s(1)
 }
 

@@ -35,7 +35,7 @@ impl RestartPage {
     pub fn of(forward: &Forward) -> Option<Self> {
         let path = forward.path_and_query.split('?').next().unwrap_or_default();
         let is_below =
-            |place| path.strip_prefix(place).is_some_and(|rest: &str| rest.is_empty() || rest.starts_with('/'));
+            |prefix| path.strip_prefix(prefix).is_some_and(|rest: &str| rest.is_empty() || rest.starts_with('/'));
         if !PLACES.into_iter().any(is_below) || !accepts_html(&forward.headers) {
             return None;
         }
@@ -63,7 +63,7 @@ impl RestartPage {
         let (reload, words) = match self {
             Self::Reloads => (
                 format!("<meta http-equiv=\"refresh\" content=\"{RELOAD_S}\">"),
-                "This page loads again by itself when management is ready.",
+                "This page reloads when management is ready.",
             ),
             Self::AfterForm => {
                 (String::new(), "Your form may not have been processed. Go back, check, and send it again.")
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn browsers_get_a_page_and_programs_do_not() {
         let html = "text/html,application/xhtml+xml,*/*;q=0.8";
-        for place in ["/dashboard", "/dashboard/keys?x=1", "/login?return_to=%2F", "/board/a", "/oauth/authorize"] {
-            assert_eq!(page_for(Method::GET, place, html), Some(RestartPage::Reloads), "{place}");
-            assert_eq!(page_for(Method::GET, place, "application/json"), None, "{place}");
-            assert_eq!(page_for(Method::GET, place, "*/*"), None, "{place}");
+        for prefix in ["/dashboard", "/dashboard/keys?x=1", "/login?return_to=%2F", "/board/a", "/oauth/authorize"] {
+            assert_eq!(page_for(Method::GET, prefix, html), Some(RestartPage::Reloads), "{prefix}");
+            assert_eq!(page_for(Method::GET, prefix, "application/json"), None, "{prefix}");
+            assert_eq!(page_for(Method::GET, prefix, "*/*"), None, "{prefix}");
         }
         assert_eq!(page_for(Method::POST, "/login", html), Some(RestartPage::AfterForm));
         assert_eq!(page_for(Method::GET, "/dashboards", html), None);

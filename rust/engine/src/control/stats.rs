@@ -1,7 +1,7 @@
 //! Reports about connections and providers, sent with each poll of the link (docs/explanation/contracts.md). Times are
 //! in UTC there, because another process has a different monotonic clock.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::clock;
 use crate::upstream::limiter::LimiterStats;
 use crate::upstream::target::Target;
@@ -113,11 +113,11 @@ impl Now {
     }
 }
 
-pub fn of(live: &Live) -> (Vec<ConnectionStats<'_>>, Vec<ProviderStats<'_>>) {
+pub fn of(active: &ActiveConfig) -> (Vec<ConnectionStats<'_>>, Vec<ProviderStats<'_>>) {
     let now = Now { monotonic_ms: clock::monotonic_ms(), unix_ms: clock::unix_ms() };
-    let connections = live.targets.iter().flatten().map(|target| connection(target, now)).collect();
+    let connections = active.targets.iter().flatten().map(|target| connection(target, now)).collect();
     let mut seen = HashSet::new();
-    let providers = live.targets.iter().flatten().filter(|target| seen.insert(target.connection.provider.as_str()));
+    let providers = active.targets.iter().flatten().filter(|target| seen.insert(target.connection.provider.as_str()));
     (connections, providers.map(|target| provider(target, now)).collect())
 }
 

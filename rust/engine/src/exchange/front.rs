@@ -53,14 +53,14 @@ impl Exchange {
             return Some(Taken { aborted: true, ended: true, chunks: Vec::new() });
         }
         let mut taken = Taken::default();
-        let mut room = MAX_TAKE_BYTES;
+        let mut free_bytes = MAX_TAKE_BYTES;
         while let Some(mut chunk) = state.chunks.pop_front() {
-            if chunk.len() > room {
-                taken.chunks.push(chunk.split_to(room));
+            if chunk.len() > free_bytes {
+                taken.chunks.push(chunk.split_to(free_bytes));
                 state.chunks.push_front(chunk);
                 break;
             }
-            room -= chunk.len();
+            free_bytes -= chunk.len();
             taken.chunks.push(chunk);
         }
         state.buffered_bytes = state.chunks.iter().map(Bytes::len).sum();
@@ -70,11 +70,11 @@ impl Exchange {
     }
 
     /// Whether the front may pass more of a body that goes to disk. `false` means that it must wait and will be woken.
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         let mut state = self.state.lock();
-        let has_room = state.given_bytes <= HIGH_WATER_BYTES || state.ended || state.cancelled;
-        state.front_waits |= !has_room;
-        has_room
+        let has_capacity = state.given_bytes <= HIGH_WATER_BYTES || state.ended || state.cancelled;
+        state.front_waits |= !has_capacity;
+        has_capacity
     }
 
     /// Counts bytes that the front has passed.
@@ -120,9 +120,9 @@ impl Exchange {
     }
 
     /// Takes the body of a response that was set at once. `None` means that it must be taken in parts.
-    pub fn take_whole(&self) -> Option<Bytes> {
+    pub fn take_complete(&self) -> Option<Bytes> {
         let mut state = self.state.lock();
-        if !state.is_whole {
+        if !state.is_complete {
             return None;
         }
         state.buffered_bytes = 0;
@@ -130,7 +130,7 @@ impl Exchange {
     }
 
     /// Ready when the front may pass more of a body that goes to disk.
-    pub fn poll_room_to_give(&self, cx: &Context<'_>) -> Poll<()> {
+    pub fn poll_body_capacity(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.given_bytes <= HIGH_WATER_BYTES || state.ended || state.cancelled {
             return Poll::Ready(());

@@ -19,7 +19,7 @@ mod task;
 
 pub use front::Piece;
 pub use state::{Exchange, Head, Wake, HIGH_WATER_BYTES};
-pub use task::Room;
+pub use task::Capacity;
 
 #[cfg(test)]
 mod tests;

@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) buffered_bytes: usize,
     pub(super) ended: bool,
     /// The response was set at once. A stream that ended before the front read it is still a stream.
-    pub(super) is_whole: bool,
+    pub(super) is_complete: bool,
     pub(super) aborted: bool,
     pub(super) cancelled: bool,
     /// The response reports a failure, even if it looks complete.
@@ -108,8 +108,8 @@ impl Exchange {
 }
 
 /// Registers the waker of a waiting task.
-pub(super) fn wait(place: &mut Option<Waker>, cx: &Context<'_>) {
-    if place.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
-        *place = Some(cx.waker().clone());
+pub(super) fn wait(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    if slot.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+        *slot = Some(cx.waker().clone());
     }
 }

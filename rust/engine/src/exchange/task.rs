@@ -5,9 +5,9 @@ use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// The result of [`Exchange::poll_room`].
+/// The result of [`Exchange::poll_capacity`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum Capacity {
     Free,
     ClientGone,
 }
@@ -44,7 +44,7 @@ impl Exchange {
         let mut capture = state.capture.take();
         if let Some(capture) = &mut capture {
             capture.head(head.status, &head.headers);
-            capture.hear(&body);
+            capture.record(&body);
         }
         state.headed = true;
         state.head = Some(head);
@@ -53,7 +53,7 @@ impl Exchange {
             state.chunks.push_back(body);
         }
         state.ended = true;
-        state.is_whole = true;
+        state.is_complete = true;
         self.wake_front(state);
         if let Some(capture) = capture {
             capture.end();
@@ -127,24 +127,24 @@ impl Exchange {
 
     /// Ready when the client has left or when there is capacity again. Registers the caller for both, so the caller may
     /// poll other things as well.
-    pub fn poll_room(&self, cx: &Context<'_>) -> Poll<Room> {
+    pub fn poll_capacity(&self, cx: &Context<'_>) -> Poll<Capacity> {
         let mut state = self.state.lock();
         if state.cancelled {
-            return Poll::Ready(Room::ClientGone);
+            return Poll::Ready(Capacity::ClientGone);
         }
         wait(&mut state.task, cx);
         if state.buffered_bytes > HIGH_WATER_BYTES {
             Poll::Pending
         } else {
-            Poll::Ready(Room::Free)
+            Poll::Ready(Capacity::Free)
         }
     }
 
-    /// Completes when the client has left. It shares its waker with [`Exchange::poll_room`], so only one task may use
+    /// Completes when the client has left. It shares its waker with [`Exchange::poll_capacity`], so only one task may use
     /// both.
     pub async fn gone(&self) {
-        poll_fn(|cx| match self.poll_room(cx) {
-            Poll::Ready(Room::ClientGone) => Poll::Ready(()),
+        poll_fn(|cx| match self.poll_capacity(cx) {
+            Poll::Ready(Capacity::ClientGone) => Poll::Ready(()),
             _ => Poll::Pending,
         })
         .await;
@@ -158,7 +158,7 @@ fn append(state: &mut State, chunks: impl IntoIterator<Item = Bytes>) {
     for chunk in chunks {
         if !chunk.is_empty() {
             if let Some(capture) = &mut state.capture {
-                capture.hear(&chunk);
+                capture.record(&chunk);
             }
             state.buffered_bytes += chunk.len();
             state.chunks.push_back(chunk);

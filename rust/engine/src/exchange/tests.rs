@@ -41,11 +41,11 @@ fn a_full_buffer_holds_the_task_until_it_is_read() {
     let exchange = Exchange::new(1, Arc::new(Count::default()));
     let cx = &mut Context::from_waker(Waker::noop());
     exchange.start(head(), [Bytes::from(vec![0; HIGH_WATER_BYTES + 1])]);
-    assert!(exchange.poll_room(cx).is_pending());
+    assert!(exchange.poll_capacity(cx).is_pending());
     assert_eq!(exchange.take().map(|taken| taken.chunks.concat().len()), Some(MAX_TAKE_BYTES));
-    assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
+    assert_eq!(exchange.poll_capacity(cx), Poll::Ready(Capacity::Free));
     while exchange.take().is_some() {}
-    assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
+    assert_eq!(exchange.poll_capacity(cx), Poll::Ready(Capacity::Free));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_cancelled_exchange_keeps_nothing() {
     exchange.start(head(), [Bytes::from_static(b"a")]);
     exchange.cancel();
     exchange.push([Bytes::from_static(b"b")]);
-    assert_eq!(exchange.poll_room(&Context::from_waker(Waker::noop())), Poll::Ready(Room::ClientGone));
+    assert_eq!(exchange.poll_capacity(&Context::from_waker(Waker::noop())), Poll::Ready(Capacity::ClientGone));
     assert!(exchange.take().is_none());
 }
 
@@ -95,16 +95,16 @@ fn a_front_that_polls_gets_pieces_and_makes_room() {
     assert!(exchange.poll_head(cx).is_pending());
     exchange.start(head(), [Bytes::from(vec![0; HIGH_WATER_BYTES]), Bytes::from_static(b"b")]);
     assert!(matches!(exchange.poll_head(cx), Poll::Ready(Some(_))));
-    assert!(exchange.poll_room(cx).is_pending());
-    assert!(exchange.take_whole().is_none());
+    assert!(exchange.poll_capacity(cx).is_pending());
+    assert!(exchange.take_complete().is_none());
     assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::Bytes(piece)) if piece.len() == HIGH_WATER_BYTES));
-    assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
+    assert_eq!(exchange.poll_capacity(cx), Poll::Ready(Capacity::Free));
     exchange.end([]);
-    assert!(exchange.take_whole().is_none(), "a stream, though all of it is there");
+    assert!(exchange.take_complete().is_none(), "a stream, though all of it is there");
     assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::Bytes(piece)) if piece == "b"));
     assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::End)));
     let exchange = Exchange::new(2, Arc::new(Count::default()));
     exchange.answer(head(), Bytes::from_static(b"c"));
-    assert_eq!(exchange.take_whole().as_deref(), Some(&b"c"[..]));
+    assert_eq!(exchange.take_complete().as_deref(), Some(&b"c"[..]));
     assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::End)));
 }

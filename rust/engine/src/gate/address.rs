@@ -15,7 +15,7 @@ pub fn caller_address(inbound: &Inbound<'_>, trusted_proxies: usize) -> Option<I
 
 /// Checks whether requests from this address are allowed at all, for any caller.
 pub fn admit_address(shared: &Shared, address: Option<IpAddr>) -> Result<(), Error> {
-    if shared.live.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
+    if shared.active.load().snapshot.ip_filter.admits(address, clock::unix_ms()) {
         return Ok(());
     }
     Err(Error::client(ErrorKind::Forbidden, "This address may not call the gateway."))

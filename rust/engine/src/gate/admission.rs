@@ -4,13 +4,13 @@
 use crate::clock;
 use crate::exchange::{Exchange, Head, Wake};
 use crate::gate::address::{admit_address, caller_address};
+use crate::gate::admission_proof::{self, AdmissionProof};
 use crate::gate::answer;
 use crate::gate::body::{refuse_and_close, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
 use crate::gate::inbound::{self, Inbound, RequestHeaders};
 use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
-use crate::gate::request::{Admission, Forward, Whole};
-use crate::gate::standing::{self, Standing};
+use crate::gate::request::{Admission, BufferedRequest, Forward};
 use crate::gate::unserved;
 use crate::gate::upload::Upload;
 use crate::models::anthropic;
@@ -46,7 +46,7 @@ pub enum Admitted {
 pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -> Admitted {
     let id = shared.next_id();
     let exchange = Exchange::new(id, wake);
-    exchange.set_cors(Cors::of(&shared.live.load().snapshot.settings.cors_origins, inbound));
+    exchange.set_cors(Cors::of(&shared.active.load().snapshot.settings.cors_origins, inbound));
     let request_id = format!("req_{}{id:08x}", shared.worker_id);
     let mut gate = Gate { shared, inbound, exchange, request_id, surface: surface_of(inbound.path) };
     match gate.pass() {
@@ -108,8 +108,9 @@ impl<'a> Gate<'a> {
             return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
-        let (principal, standing) = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })
-            .inspect_err(|fault| shared.refused_callers.note(ts_ms, address, Some(route), fault))?;
+        let (principal, admission_proof) =
+            admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })
+                .inspect_err(|fault| shared.refused_callers.note(ts_ms, address, Some(route), fault))?;
         check_body(route, &principal, &headers)?;
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
@@ -118,7 +119,7 @@ impl<'a> Gate<'a> {
             dialect: route.dialect(),
             tail: tail.into_owned(),
             principal,
-            standing,
+            admission_proof,
             request_id: self.request_id.clone(),
             session_tag: headers.session_tag.map(str::to_owned),
             session_id: headers.session_id.map(str::to_owned),
@@ -137,7 +138,7 @@ impl<'a> Gate<'a> {
             compression: headers.compression.filter(|name| !name.is_empty()).map(str::to_owned),
             cache: CachePreference::read(&headers.cache)?,
             routing: RoutePreference::read(&headers.routing)?,
-            reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
+            reads_list: route.answer == Answer::StreamGenerate && !inbound::requests_events(inbound.query),
             started: Instant::now(),
             ts_ms,
         };
@@ -177,8 +178,11 @@ impl<'a> Gate<'a> {
                 if let Some(headers) = cors::preflight(inbound, self.exchange.is_readable_elsewhere(), own) {
                     self.exchange.answer(Head { status: StatusCode::NO_CONTENT, headers }, Bytes::new());
                 } else {
-                    let refuse =
-                        if unserved::asks_for_socket(inbound) { unserved::no_socket } else { unserved::other_method };
+                    let refuse = if unserved::requests_websocket(inbound) {
+                        unserved::no_socket
+                    } else {
+                        unserved::other_method
+                    };
                     let fault = refuse(inbound, &methods);
                     shared.metrics.answered("", fault.kind.status());
                     let refusal = (&fault, methods.as_slice());
@@ -211,7 +215,7 @@ impl<'a> Gate<'a> {
         let forward = route.answer.is_control().then(|| forward(self.inbound, route, headers.content_type));
         Ok(Pending {
             exchange: Arc::clone(exchange),
-            whole: Some(Box::new(Whole {
+            incoming: Some(Box::new(BufferedRequest {
                 exchange: Arc::clone(exchange),
                 admission,
                 forward,
@@ -250,14 +254,14 @@ fn admit_caller(
     headers: &RequestHeaders<'_>,
     method: &str,
     Moment { address, ts_ms }: Moment,
-) -> Result<(Principal, Standing), Error> {
-    let live = shared.live.load();
-    let principal = resolve(shared, route, headers, &live.snapshot, ts_ms)?;
+) -> Result<(Principal, AdmissionProof), Error> {
+    let active = shared.active.load();
+    let principal = resolve(shared, route, headers, &active.snapshot, ts_ms)?;
     let is_read = matches!(method, "GET" | "HEAD");
     let tier = route.tier_for(&headers.credentials);
     let is_on_behalf = on_behalf(shared, headers).is_some();
     if !principal.key().is_some_and(|key| scopes::opens(&key.scopes, route)) {
-        principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
+        principal.admit(tier, is_read, &active.snapshot, shared.config.require_api_key)?;
     }
     principal.admit_page(tier, &headers.credentials)?;
     principal.admit_host(tier, headers.host, &shared.config.host_names)?;
@@ -269,8 +273,8 @@ fn admit_caller(
         }
         policy::admit_endpoint(key, route.endpoint)?;
     }
-    let credential = standing::credential_of(&principal, headers.credentials.cookie, &live.snapshot);
-    Ok((principal, Standing { address, credential, tier, is_read, is_on_behalf }))
+    let credential = admission_proof::credential_of(&principal, headers.credentials.cookie, &active.snapshot);
+    Ok((principal, AdmissionProof { address, credential, tier, is_read, is_on_behalf }))
 }
 
 /// The endpoint under which a refusal is counted; empty for a request without a route.
@@ -373,7 +377,7 @@ fn admit_page(route: &Route, principal: &Principal, headers: &RequestHeaders<'_>
         _ => route.answer.is_socket(),
     };
     if is_open && headers.credentials.is_of_foreign_page {
-        let message = "What another site's page sends here needs a key.";
+        let message = "Requests from pages of other sites need a key.";
         return Err(Error::client(ErrorKind::Forbidden, message).about("Origin"));
     }
     Ok(())

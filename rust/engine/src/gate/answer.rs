@@ -122,7 +122,7 @@ pub fn health(shared: &Shared, exchange: &Exchange) {
 /// `GET /readyz`: 200 while a snapshot is loaded, no drain was announced and no thread is stuck. The states of control
 /// and of the shared store are reported but do not affect the result.
 pub fn ready(shared: &Shared, exchange: &Exchange) {
-    let version = shared.live.load().snapshot.version;
+    let version = shared.active.load().snapshot.version;
     let stuck = shared.threads.stuck();
     let (status, word) = if shared.drain.is_announced() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
@@ -157,11 +157,11 @@ pub fn models(
 ) -> Result<(), Error> {
     let page = openai::range(query)?;
     shared.metrics.answered(admission.route.endpoint, 200);
-    let live = shared.live.load();
+    let active = shared.active.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let document = match page {
-        None => live.lists.for_key(key),
-        Some((cursor, limit)) => live.lists.page_for_key(key, &cursor, limit),
+        None => active.lists.for_key(key),
+        Some((cursor, limit)) => active.lists.page_for_key(key, &cursor, limit),
     };
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::ETAG, value(document.etag.as_str()));
@@ -192,9 +192,9 @@ fn names(sent: &[u8], etag: &str) -> bool {
 
 /// `GET /v1/models/{id}`.
 pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
-    let live = shared.live.load();
+    let active = shared.active.load();
     let key = admission.principal.key().map(AsRef::as_ref);
-    let Some(body) = models::one(&live, &admission.tail, key, ListDialect::OpenAi) else {
+    let Some(body) = models::one(&active, &admission.tail, key, ListDialect::OpenAi) else {
         let fault =
             Error::client(ErrorKind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
                 .about("model");

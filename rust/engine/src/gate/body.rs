@@ -3,7 +3,7 @@
 
 use crate::exchange::Exchange;
 use crate::gate::answer;
-use crate::gate::request::{Admission, Whole};
+use crate::gate::request::{Admission, BufferedRequest};
 use crate::gate::upload::Upload;
 use crate::observe::settle::Settlement;
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
@@ -23,7 +23,7 @@ const MAX_COPIED_BYTES: usize = 16 * 1024;
 pub struct Pending {
     pub exchange: Arc<Exchange>,
     /// The request without its body; `None` once the request has a response or is being served.
-    pub(super) whole: Option<Box<Whole>>,
+    pub(super) incoming: Option<Box<BufferedRequest>>,
     pub(super) body: BytesMut,
     pub(super) limit: usize,
     pub(super) expected: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Pending {
 #[derive(Debug)]
 pub enum BodyState {
     More,
-    Whole(Box<Whole>),
+    Complete(Box<BufferedRequest>),
     /// The exchange already has its response.
     Refused,
 }
@@ -58,7 +58,7 @@ fn unwanted() -> Error {
 }
 
 /// Whether a body in two pieces is blank, `{}` or `null`.
-fn says_nothing(first: &[u8], last: &[u8]) -> bool {
+fn is_blank(first: &[u8], last: &[u8]) -> bool {
     let letters = first.iter().chain(last).copied().filter(|byte| !byte.is_ascii_whitespace());
     [&b""[..], b"{}", b"null"].iter().any(|nothing| letters.clone().eq(nothing.iter().copied()))
 }
@@ -124,11 +124,11 @@ impl Pending {
             self.body.extend_from_slice(piece);
             return BodyState::More;
         }
-        if self.must_be_empty && !says_nothing(&self.body, piece) {
+        if self.must_be_empty && !is_blank(&self.body, piece) {
             return self.refuse(Outcome::Refused, &unwanted());
         }
-        let Some(mut whole) = self.whole.take() else { return BodyState::Refused };
-        whole.body = if self.must_be_empty {
+        let Some(mut incoming) = self.incoming.take() else { return BodyState::Refused };
+        incoming.body = if self.must_be_empty {
             Bytes::new()
         } else if self.body.is_empty() {
             keep(piece)
@@ -136,7 +136,7 @@ impl Pending {
             self.body.extend_from_slice(piece);
             std::mem::take(&mut self.body).freeze()
         };
-        BodyState::Whole(whole)
+        BodyState::Complete(incoming)
     }
 
     fn forget(&mut self, piece: &[u8], more: bool) -> BodyState {
@@ -147,7 +147,7 @@ impl Pending {
         if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
             return BodyState::More;
         }
-        self.whole.take().map_or(BodyState::Refused, BodyState::Whole)
+        self.incoming.take().map_or(BodyState::Refused, BodyState::Complete)
     }
 
     fn feed_upload(&mut self, piece: &[u8], more: bool) -> BodyState {
@@ -162,16 +162,16 @@ impl Pending {
         if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
             return BodyState::More;
         }
-        let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else {
+        let (Some(mut incoming), Some(upload)) = (self.incoming.take(), self.upload.take()) else {
             return BodyState::Refused;
         };
-        whole.upload = Some(upload.end());
-        BodyState::Whole(whole)
+        incoming.upload = Some(upload.end());
+        BodyState::Complete(incoming)
     }
 
     /// The kind of response of the request's route.
     pub fn answer(&self) -> Option<Answer> {
-        self.whole.as_ref().map(|whole| whole.admission.route.answer)
+        self.incoming.as_ref().map(|incoming| incoming.admission.route.answer)
     }
 
     /// Whether the body goes to disk, in which case the front waits for capacity between pieces.
@@ -199,8 +199,8 @@ impl Pending {
 
     fn break_off(&mut self, outcome: Outcome, fault: &Error) {
         self.upload = None;
-        if let Some(whole) = self.whole.take() {
-            let Whole { exchange, admission, .. } = *whole;
+        if let Some(incoming) = self.incoming.take() {
+            let BufferedRequest { exchange, admission, .. } = *incoming;
             refuse_and_close(&self.shared, &exchange, admission.surface, &admission.request_id, fault);
             let gone = Error::client(ErrorKind::ClientGone, "The caller left.");
             let recorded = if outcome == Outcome::ClientGone { &gone } else { fault };
@@ -210,8 +210,8 @@ impl Pending {
 
     fn refuse(&mut self, outcome: Outcome, fault: &Error) -> BodyState {
         self.upload = None;
-        if let Some(whole) = self.whole.take() {
-            let Whole { exchange, admission, .. } = *whole;
+        if let Some(incoming) = self.incoming.take() {
+            let BufferedRequest { exchange, admission, .. } = *incoming;
             refuse_and_close(&self.shared, &exchange, admission.surface, &admission.request_id, fault);
             settle(&self.shared, &exchange, admission, outcome, fault);
         }
@@ -219,20 +219,20 @@ impl Pending {
     }
 
     fn count(&mut self, amount: usize) -> bool {
-        let Some(whole) = &mut self.whole else { return true };
-        if let Some(permit) = &mut whole.buffered {
+        let Some(incoming) = &mut self.incoming else { return true };
+        if let Some(permit) = &mut incoming.buffered {
             return permit.grow(amount, MAX_BUFFERED_BYTES);
         }
-        whole.buffered = GaugePermit::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
-        whole.buffered.is_some()
+        incoming.buffered = GaugePermit::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
+        incoming.buffered.is_some()
     }
 }
 
 impl Drop for Pending {
     /// Settles the request if the caller left while sending its body.
     fn drop(&mut self) {
-        if let Some(whole) = self.whole.take() {
-            let Whole { exchange, admission, .. } = *whole;
+        if let Some(incoming) = self.incoming.take() {
+            let BufferedRequest { exchange, admission, .. } = *incoming;
             let fault = Error::client(ErrorKind::ClientGone, "The caller left.");
             settle(&self.shared, &exchange, admission, Outcome::ClientGone, &fault);
         }

@@ -41,13 +41,13 @@ pub fn hold_to(
     if costs.iter().all(fits) {
         return Ok(());
     }
-    let mut places: Vec<usize> = (0..costs.len()).filter(|&at| fits(&costs[at])).collect();
-    if places.is_empty() {
+    let mut indices: Vec<usize> = (0..costs.len()).filter(|&at| fits(&costs[at])).collect();
+    if indices.is_empty() {
         admit(budget.falls_back, costs.iter().flatten().min().copied(), budget.usd_micros)?;
-        places = (0..costs.len()).collect();
-        places.sort_by_key(|&at| costs[at].unwrap_or(u64::MAX));
+        indices = (0..costs.len()).collect();
+        indices.sort_by_key(|&at| costs[at].unwrap_or(u64::MAX));
     }
-    *choice = choice.narrowed(&places);
+    *choice = choice.narrowed(&indices);
     Ok(())
 }
 

@@ -29,8 +29,9 @@ pub(super) fn most_of_choice(
         // A pipeline makes one call for each step.
         Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
             .map(|step| {
-                let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
-                places.map(of).reduce(Amounts::max).unwrap_or_default()
+                let indices =
+                    (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
+                indices.map(of).reduce(Amounts::max).unwrap_or_default()
             })
             .fold(Amounts::default(), Amounts::plus),
         // The handoff note summarizes the conversation that is sent.
@@ -45,8 +46,8 @@ pub(super) fn most_of_choice(
 /// Returns the assumed length of the response in tokens, if the caller does not limit it. Returns `None` if it does, or
 /// if one request has several responses or several calls.
 pub(super) fn assumed_output(snapshot: &Snapshot, request: &ChatRequest, choice: &Choice) -> Option<u64> {
-    let asks_several = |strategy| matches!(strategy, Strategy::Fusion | Strategy::Pipeline);
-    let is_one_call = choice.combo.as_ref().is_none_or(|combo| !asks_several(combo.strategy) && !combo.is_moving());
+    let calls_several = |strategy| matches!(strategy, Strategy::Fusion | Strategy::Pipeline);
+    let is_one_call = choice.combo.as_ref().is_none_or(|combo| !calls_several(combo.strategy) && !combo.is_moving());
     if !is_one_call || request.max_output_tokens.is_some() || request.choices > 1 {
         return None;
     }

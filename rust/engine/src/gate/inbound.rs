@@ -37,7 +37,7 @@ pub struct Inbound<'a> {
 
 /// The headers that the engine reads.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a head")]
 pub struct RequestHeaders<'a> {
     pub credentials: Credentials<'a>,
     /// The name and port by which the gateway is called.
@@ -417,7 +417,7 @@ fn key_in(pair: &[u8]) -> Option<&str> {
 }
 
 /// Whether the query of a Gemini call requests events.
-pub fn asks_events(query: &[u8]) -> bool {
+pub fn requests_events(query: &[u8]) -> bool {
     query.split(|&byte| byte == b'&').any(|pair| pair == b"alt=sse")
 }
 

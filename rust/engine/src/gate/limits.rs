@@ -6,7 +6,7 @@ use crate::gate::{call_budget, unpriced};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::Shared;
-use fairlead_core::{Amounts, Ask, Error, ErrorKind, Key, Served, Snapshot, Subject};
+use fairlead_core::{Amounts, Error, ErrorKind, Key, NeededCapacity, Served, Snapshot, Subject};
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -96,20 +96,20 @@ fn hold(
     if !key.has_limits() {
         return Ok(());
     }
-    let ask = {
+    let attempt = {
         let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| choice.served(at)).collect();
         let subject = Subject { model, served: Served::default() };
-        let ask = Ask { most, is_counted: admission.is_counted };
-        shared.ledger.reserve_any(key, subject, &targets, ask, clock::moment())
+        let attempt = NeededCapacity { most, is_counted: admission.is_counted };
+        shared.ledger.reserve_any(key, subject, &targets, attempt, clock::moment())
     };
-    shared.ask_store_soon();
-    let ask = ask?;
-    if !ask.without.is_empty() {
-        let is_in = |at: &usize| !ask.leaves_out(model, &choice.served(*at));
-        let places: Vec<usize> = (0..choice.targets.len()).filter(is_in).collect();
-        *choice = choice.narrowed(&places);
+    shared.wake_lease_keeper();
+    let attempt = attempt?;
+    if !attempt.without.is_empty() {
+        let is_in = |at: &usize| !attempt.leaves_out(model, &choice.served(*at));
+        let indices: Vec<usize> = (0..choice.targets.len()).filter(is_in).collect();
+        *choice = choice.narrowed(&indices);
     }
-    settlement.hold = ask.hold;
+    settlement.hold = attempt.hold;
     Ok(())
 }
 
@@ -129,30 +129,33 @@ pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<
     if !key.has_limits() {
         return Ok(());
     }
-    unpriced::admit_next(&shared.live.load().snapshot, settlement, key)?;
+    unpriced::admit_next(&shared.active.load().snapshot, settlement, key)?;
     let mut hold = settlement.hold.take().unwrap_or_default();
     let total = settlement.spent_so_far();
     let renewed = shared.ledger.renew(key, settlement.subject(), &mut hold, total, clock::moment());
     settlement.hold = Some(hold);
-    shared.ask_store_soon();
+    shared.wake_lease_keeper();
     renewed
 }
 
-/// Calls `ask`, and repeats it while a limit shared with other nodes may still get capacity. This is the only place
+/// Calls `attempt`, and repeats it while a limit shared with other nodes may still get capacity. This is the only place
 /// where a request waits for the shared store, and only if the lease of its node has no capacity left.
-pub async fn ask_until_known<T>(shared: &Shared, mut ask: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let fault = match ask() {
+pub async fn retry_until_limits_known<T>(
+    shared: &Shared,
+    mut attempt: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let fault = match attempt() {
         Ok(answer) => return Ok(answer),
         Err(fault) => fault,
     };
     // Boxed to keep the future of requests with capacity small.
-    Box::pin(ask_again(shared, fault, ask)).await
+    Box::pin(retry_after_lookup(shared, fault, attempt)).await
 }
 
-async fn ask_again<T>(
+async fn retry_after_lookup<T>(
     shared: &Shared,
     mut fault: Error,
-    mut ask: impl FnMut() -> Result<T, Error>,
+    mut attempt: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
     let Some(leases) = &shared.leases else { return Err(fault) };
     let (until, mut tries, mut pause) = (Instant::now() + leases.config.deadline(), 0, FIRST_PAUSE);
@@ -165,7 +168,7 @@ async fn ask_again<T>(
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         leases.answered().await;
-        match ask() {
+        match attempt() {
             Ok(answer) => return Ok(answer),
             Err(again) => fault = again,
         }

@@ -4,7 +4,7 @@
 //! - [`inbound`] and [`address`]: the request head, its rules and the caller's address; [`client_session`]: the session
 //!   that a coding tool names
 //! - [`preferences`] and [`lease`]: what the headers ask for, and the lease that they prove
-//! - [`standing`]: what the caller proved, to check it again later
+//! - [`admission_proof`]: what the caller proved, to check it again later
 //! - [`cors`] and [`unserved`]: cross-origin pages; paths and methods without a route
 //! - [`body`], [`upload`] and [`request`]: a body in transfer, a form in transfer to disk, a complete request
 //! - [`defaults`]: defaults of the key for `stream` and the service tier
@@ -14,6 +14,7 @@
 
 pub mod address;
 pub mod admission;
+pub mod admission_proof;
 pub mod answer;
 pub mod body;
 pub mod call_budget;
@@ -27,7 +28,6 @@ pub mod lease;
 pub mod limits;
 pub mod preferences;
 pub mod request;
-pub mod standing;
 pub mod unpriced;
 pub mod unserved;
 pub mod upload;

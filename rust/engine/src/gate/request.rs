@@ -1,8 +1,8 @@
 //! An admitted request: who requests what, and the complete request with its body.
 
 use crate::exchange::Exchange;
+use crate::gate::admission_proof::AdmissionProof;
 use crate::gate::preferences::{Accepts, CacheMode, CachePreference, RoutePreference};
-use crate::gate::standing::Standing;
 use crate::gate::upload::Receipt;
 use crate::observe::capture::{Capture, CaptureSubject};
 use crate::observe::kept_headers::{lines, HeaderLines};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The caller and the request, as determined during admission.
-#[expect(clippy::struct_excessive_bools, reason = "what a caller said or did not say, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent choices of a caller")]
 #[derive(Debug, Clone)]
 pub struct Admission {
     pub route: &'static Route,
@@ -30,7 +30,7 @@ pub struct Admission {
     pub tail: String,
     pub principal: Principal,
     /// The facts that admission depended on, to check them again later.
-    pub standing: Standing,
+    pub admission_proof: AdmissionProof,
     pub request_id: String,
     pub session_tag: Option<String>,
     pub session_id: Option<String>,
@@ -154,7 +154,7 @@ pub struct Forward {
 
 /// A complete request that is ready to be served.
 #[derive(Debug)]
-pub struct Whole {
+pub struct BufferedRequest {
     pub exchange: Arc<Exchange>,
     pub admission: Admission,
     pub forward: Option<Forward>,
@@ -167,13 +167,13 @@ pub struct Whole {
     pub upload: Option<Receipt>,
 }
 
-impl Whole {
+impl BufferedRequest {
     /// Captures the request and its response if the operator or the key asks for it. Requests of a key without a log
     /// are never captured.
     pub fn capture(&self, shared: &Shared) {
         let Admission { principal, request_id, ts_ms, .. } = &self.admission;
         let key = principal.key();
-        let settings = shared.live.load().snapshot.capture;
+        let settings = shared.active.load().snapshot.capture;
         if !(settings.is_for_all || key.is_some_and(|key| key.capture_bodies)) || key.is_some_and(|key| key.no_log) {
             return;
         }

@@ -17,7 +17,7 @@ pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, name: &str, choic
             .map(|limit| refusal(key, model, limit))
     };
     let mut first = None;
-    let places: Vec<usize> = (0..choice.targets.len())
+    let indices: Vec<usize> = (0..choice.targets.len())
         .filter(|&at| match fault(at) {
             Some(error) => {
                 first.get_or_insert(error);
@@ -31,10 +31,10 @@ pub fn leave_out(snapshot: &Snapshot, settlement: &Settlement, name: &str, choic
     // none.
     let needs_all =
         choice.combo.as_ref().is_some_and(|combo| matches!(combo.strategy, Strategy::Fusion | Strategy::Pipeline));
-    if places.is_empty() || needs_all {
+    if indices.is_empty() || needs_all {
         return Err(first);
     }
-    *choice = choice.narrowed(&places);
+    *choice = choice.narrowed(&indices);
     Ok(())
 }
 

@@ -133,7 +133,7 @@ pub fn no_socket(inbound: &Inbound<'_>, methods: &[&'static str]) -> Error {
 }
 
 /// Whether the request asks for a WebSocket.
-pub fn asks_for_socket(inbound: &Inbound<'_>) -> bool {
+pub fn requests_websocket(inbound: &Inbound<'_>) -> bool {
     let asks = |(name, value): &(&[u8], &[u8])| {
         *name == b"upgrade" && value.eq_ignore_ascii_case(b"websocket") || *name == b"sec-websocket-key"
     };

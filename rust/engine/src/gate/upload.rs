@@ -75,9 +75,7 @@ impl Receipt {
 
     /// Waits until everything is stored.
     pub async fn stored(self) -> Result<Stored, (Outcome, Error)> {
-        self.0
-            .await
-            .unwrap_or_else(|_| Err(refused(Error::gateway(ErrorKind::Internal, "The upload was not finished."))))
+        self.0.await.unwrap_or_else(|_| Err(refused(Error::gateway(ErrorKind::Internal, "The upload is incomplete."))))
     }
 }
 
@@ -189,8 +187,8 @@ impl Task {
             self.reader.push(&piece).map_err(|fault| refused(broken(&fault.to_string())))?;
             self.bytes += piece.len() as u64;
             self.memory.extend_from_slice(&piece);
-            let room = if self.file.is_some() { WRITE_BYTES } else { MEMORY_BYTES };
-            if self.memory.len() > room {
+            let free_bytes = if self.file.is_some() { WRITE_BYTES } else { MEMORY_BYTES };
+            if self.memory.len() > free_bytes {
                 self.write().await?;
             }
             exchange.accept(piece.len());
@@ -210,7 +208,7 @@ impl Task {
             self.spooled.is_some()
         };
         if !is_counted {
-            let message = "Too many uploads are under way at once; try again shortly.";
+            let message = "Too many concurrent uploads; try again shortly.";
             return Err((Outcome::Shed, Error::gateway(ErrorKind::Overloaded, message).after_s(5)));
         }
         let file = self.file.clone();
@@ -220,7 +218,7 @@ impl Task {
                 Some(file) => file,
                 None => Arc::new(nameless(&dir)?),
             };
-            if !has_room(&file, piece.len(), FREE_BYTES_KEPT)? {
+            if !has_disk_space(&file, piece.len(), FREE_BYTES_KEPT)? {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             (&*file).write_all(&piece).map(|()| file)
@@ -230,7 +228,7 @@ impl Task {
             tracing::error!(%error, "an upload cannot be written");
             let message = if error.kind() == io::ErrorKind::StorageFull {
                 format!(
-                    "There is no room for the upload: {} MiB of the gateway's disk are kept free.",
+                    "The gateway's disk is too full for the upload: {} MiB must stay free.",
                     FREE_BYTES_KEPT / (1024 * 1024)
                 )
             } else {
@@ -262,16 +260,16 @@ fn read_into(mut context: Context, file: &File, start: u64, end: u64) -> io::Res
     let mut buffer = vec![0; WRITE_BYTES];
     let mut at = start;
     while at < end {
-        let room = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
-        file.read_exact_at(&mut buffer[..room], at)?;
-        context.update(&buffer[..room]);
-        at += room as u64;
+        let free_bytes = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut buffer[..free_bytes], at)?;
+        context.update(&buffer[..free_bytes]);
+        at += free_bytes as u64;
     }
     Ok(context)
 }
 
 /// Whether the disk of the file has enough space left after this many more bytes.
-fn has_room(file: &File, more: usize, reserve: u64) -> io::Result<bool> {
+fn has_disk_space(file: &File, more: usize, reserve: u64) -> io::Result<bool> {
     let disk = rustix::fs::fstatvfs(file)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize) >= reserve.saturating_add(more as u64))
 }
@@ -302,8 +300,8 @@ mod tests {
     fn a_disk_keeps_room_for_records() {
         let dir = std::env::temp_dir().join(format!("fairlead-upload-{}", std::process::id()));
         let file = nameless(&dir).expect("a file");
-        assert!(has_room(&file, 1, 0).expect("a disk"));
-        assert!(!has_room(&file, 1, u64::MAX - 1).expect("a disk"), "no disk has so much");
+        assert!(has_disk_space(&file, 1, 0).expect("a disk"));
+        assert!(!has_disk_space(&file, 1, u64::MAX - 1).expect("a disk"), "no disk has so much");
         std::fs::remove_dir(&dir).expect("nothing is left in it");
     }
 }

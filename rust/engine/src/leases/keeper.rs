@@ -46,7 +46,7 @@ pub async fn leave(shared: &Arc<Shared>) {
     keeper.is_back = false;
     let leaving = keeper.round();
     if tokio::time::timeout(leases.config.deadline(), leaving).await.is_err() {
-        tracing::warn!("the shared store was not told that this node ends; its leases end by themselves");
+        tracing::warn!("the shared store did not confirm that this node ends; its leases will expire");
     }
 }
 
@@ -82,16 +82,16 @@ impl<'a> Keeper<'a> {
     /// Sends all due requests to the store, and notifies the waiting callers.
     async fn round(&mut self) {
         let number = self.leases.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        if let Err(fault) = self.ask_all().await {
+        if let Err(fault) = self.exchange_all().await {
             self.store = None;
             self.is_back = true;
-            self.lose(&fault);
+            self.mark_lost(&fault);
         }
         self.leases.over.send_replace(number);
     }
 
     /// Marks the store as lost. This is logged at once and every minute, so that a wrong address is noticed.
-    fn lose(&mut self, fault: &StoreFault) {
+    fn mark_lost(&mut self, fault: &StoreFault) {
         let terms = &self.leases.terms;
         if !terms.is_lost() {
             self.leases.losses.fetch_add(1, Ordering::Relaxed);
@@ -105,12 +105,12 @@ impl<'a> Keeper<'a> {
             tracing::warn!(
                 %fault,
                 address,
-                "the shared store (FAIRLEAD_SHARED_URL) does not answer: each worker holds the limits of keys by itself"
+                "the shared store (FAIRLEAD_SHARED_URL) does not answer: each worker enforces the limits of keys alone"
             );
         }
     }
 
-    async fn ask_all(&mut self) -> Result<(), StoreFault> {
+    async fn exchange_all(&mut self) -> Result<(), StoreFault> {
         let now_ms = clock::monotonic_ms();
         let usual_ms = self.leases.config.lease_ms / GREETINGS;
         let every_ms = if self.leases.is_short() { GREETING_WHILE_SHORT_MS.min(usual_ms) } else { usual_ms };
@@ -119,19 +119,19 @@ impl<'a> Keeper<'a> {
             self.greet().await?;
         }
         let is_all = std::mem::take(&mut self.is_back);
-        self.ask_leases(is_all).await?;
-        self.ask_sessions(is_all).await?;
+        self.exchange_leases(is_all).await?;
+        self.exchange_sessions(is_all).await?;
         self.found();
         Ok(())
     }
 
-    async fn ask_leases(&mut self, mut is_all: bool) -> Result<(), StoreFault> {
+    async fn exchange_leases(&mut self, mut is_all: bool) -> Result<(), StoreFault> {
         loop {
             let max = if is_all { usize::MAX } else { MAX_QUESTIONS };
             let questions = self.shared.ledger.lease_questions(clock::moment(), self.epoch.since_ms, max, is_all);
             let is_last = is_all || questions.len() < MAX_QUESTIONS;
             for some in questions.chunks(MAX_QUESTIONS) {
-                if !self.ask_some(some).await? {
+                if !self.exchange_batch(some).await? {
                     // The store was emptied after the announcement.
                     self.is_back = true;
                     self.greet().await?;
@@ -146,7 +146,7 @@ impl<'a> Keeper<'a> {
 
     /// Reports waiting sessions and, from time to time, those in use. They are in the store before the next limits are
     /// requested.
-    async fn ask_sessions(&mut self, is_all: bool) -> Result<(), StoreFault> {
+    async fn exchange_sessions(&mut self, is_all: bool) -> Result<(), StoreFault> {
         let now_ms = clock::monotonic_ms();
         let is_due = is_all || now_ms.saturating_sub(self.sessions_reported_ms) >= REPORT_SESSIONS_MS;
         let mut reports = Vec::new();
@@ -187,7 +187,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Requests some limits. Returns whether the store still has the epoch that is known here.
-    async fn ask_some(&mut self, questions: &[LeaseQuestion]) -> Result<bool, StoreFault> {
+    async fn exchange_batch(&mut self, questions: &[LeaseQuestion]) -> Result<bool, StoreFault> {
         let answers = self.exchange(StoreQuestions::of_leases(questions), false).await?;
         if answers.leases.len() != questions.len() {
             return Err(StoreFault::Unreadable);
@@ -237,7 +237,7 @@ impl<'a> Keeper<'a> {
             is_leaving: self.is_leaving,
         });
         leases.trips.fetch_add(1, Ordering::Relaxed);
-        store.ask(greeting, node, &leases.trusted(&self.epoch), ttl_ms, questions).await
+        store.exchange(greeting, node, &leases.trusted(&self.epoch), ttl_ms, questions).await
     }
 
     fn new_epoch(&self) -> String {

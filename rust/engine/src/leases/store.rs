@@ -141,7 +141,7 @@ impl Store {
     }
 
     /// Sends all requests in one round trip.
-    pub async fn ask(
+    pub async fn exchange(
         &mut self,
         greeting: Option<Greeting<'_>>,
         node: &str,
@@ -194,13 +194,16 @@ impl Store {
 
     fn lease(&self, node: &str, epoch: &Epoch, ttl_ms: u64, question: &LeaseQuestion) -> Cmd {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.lease).arg(2).arg(format!("{}{}", self.names.limit_prefix, question.place)).arg(self.names.epoch);
+        cmd.arg(&self.lease)
+            .arg(2)
+            .arg(format!("{}{}", self.names.limit_prefix, question.counter_name))
+            .arg(self.names.epoch);
         match question.returned {
             None => cmd.arg(node),
             Some(time) => cmd.arg(format!("{node}+{time}")),
         };
         let claim = &question.claim;
-        cmd.arg(&epoch.name).arg(u8::from(question.is_whole)).arg(question.limit).arg(claim.used).arg(claim.floor);
+        cmd.arg(&epoch.name).arg(u8::from(question.is_complete)).arg(question.limit).arg(claim.used).arg(claim.floor);
         cmd.arg(claim.need).arg(claim.want).arg(ttl_ms);
         cmd.arg(question.window.ends_ms.saturating_add(WINDOW_MARGIN_MS)).arg(u8::from(question.is_exact));
         let is_of_before = epoch.is_careful && question.window.starts_ms < epoch.since_ms;

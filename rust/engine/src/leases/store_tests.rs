@@ -125,7 +125,7 @@ fn subject() -> Subject<'static> {
 async fn greet(store: &mut Store, node: &Node, known: &Epoch, new: &str) -> Epoch {
     let greeting = Greeting { node: node.name, epoch: known, new_epoch: new, ttl_ms: TTL_MS, is_leaving: false };
     let answers =
-        store.ask(Some(greeting), node.name, known, TTL_MS, StoreQuestions::default()).await.expect("an answer");
+        store.exchange(Some(greeting), node.name, known, TTL_MS, StoreQuestions::default()).await.expect("an answer");
     answers.epoch.expect("an epoch")
 }
 
@@ -160,7 +160,7 @@ async fn the_script_grants_as_the_core_does() {
                 .collect();
             let wanted = grant_lease(limit, questions[0].claim, &others, is_exact);
             let answers = store
-                .ask(None, node.name, &epoch, TTL_MS, StoreQuestions::of_leases(&questions))
+                .exchange(None, node.name, &epoch, TTL_MS, StoreQuestions::of_leases(&questions))
                 .await
                 .expect("an answer");
             assert_eq!(answers.leases, [Some(LeaseAnswer::Grant(wanted))], "{:?} {others:?}", questions[0].claim);
@@ -185,22 +185,22 @@ async fn a_store_without_the_past_grants_nothing_until_it_is_told() {
     assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let mut questions = one.ledger.lease_questions(at(0), u64::MAX, 10, false);
     let past = std::mem::take(&mut questions[0].past);
-    questions[0].is_whole = false;
+    questions[0].is_complete = false;
     let answers =
-        store.ask(None, "a1", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [Some(LeaseAnswer::PastUnknown)]);
     assert_eq!(past, Some(Vec::new()));
     questions[0].past = Some(vec![("d4".into(), 300, false), ("before".into(), 600, true)]);
-    questions[0].is_whole = true;
+    questions[0].is_complete = true;
     let answers =
-        store.ask(None, "a1", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!((granted.others_used, granted.others), (900, 900));
     assert!(granted.ceiling >= 10 && granted.ceiling <= 100);
     // A node that knows less or more of the past changes nothing: known usage is kept and counts once.
     questions[0].past = Some(vec![("d4".into(), 200, false), ("before".into(), 900, true)]);
     let answers =
-        store.ask(None, "b2", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "b2", &epoch, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.others_used, 900);
 }
@@ -217,7 +217,7 @@ async fn a_store_that_was_emptied_is_another_one_and_is_careful_with_money() {
     assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = one.ledger.lease_questions(at(0), 0, 10, false);
     let answers =
-        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
     // A node that has just started begins a new epoch. A node that had leases makes the epoch careful.
     let fresh = greet(&mut store, &one, &Epoch::default(), "f").await;
@@ -225,9 +225,9 @@ async fn a_store_that_was_emptied_is_another_one_and_is_careful_with_money() {
     let second = greet(&mut store, &one, &first, "g").await;
     assert!(second.is_careful && second != first && second.since_ms == fresh.since_ms);
     let answers =
-        store.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
-    assert_eq!(granted.ceiling, 0, "somebody may have a lease of this day that is not told yet");
+    assert_eq!(granted.ceiling, 0, "another node may have an unreported lease of this day");
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_ar
     assert!(new.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = new.ledger.lease_questions(at(0), 0, 10, false);
     let answers = store
-        .ask(None, "b2", &leases.trusted(&fresh), TTL_MS, StoreQuestions::of_leases(&questions))
+        .exchange(None, "b2", &leases.trusted(&fresh), TTL_MS, StoreQuestions::of_leases(&questions))
         .await
         .expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
@@ -256,7 +256,7 @@ async fn who_is_new_at_an_emptied_store_is_granted_no_money_before_the_others_ar
     leases.note_nodes(BTreeSet::from(["a1".to_owned(), "b2".to_owned()]), 0);
     assert!(!leases.trusted(&fresh).is_careful);
     let answers = store
-        .ask(None, "b2", &leases.trusted(&fresh), TTL_MS, StoreQuestions::of_leases(&questions))
+        .exchange(None, "b2", &leases.trusted(&fresh), TTL_MS, StoreQuestions::of_leases(&questions))
         .await
         .expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
@@ -280,7 +280,7 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
     assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = one.ledger.lease_questions(at(0), 0, 10, false);
     let answers =
-        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert!(granted.ceiling >= 10);
     // A server that took over has the epoch of the previous server.
@@ -290,17 +290,17 @@ async fn in_a_cluster_another_server_counts_anew_and_is_careful() {
     let _set: String = set.query_async(&mut store.connection).await.expect("set");
     let known = Epoch { name: elsewhere, ..first };
     let answers =
-        store.ask(None, "a1", &known, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &known, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
     let second = greet(&mut store, &one, &known, "g").await;
     assert!(second.is_careful && second.name.starts_with("g@"));
     let answers =
-        store.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
-    assert_eq!(granted.ceiling, 0, "another node may have a lease of which this server was not told");
+    assert_eq!(granted.ceiling, 0, "another node may have a lease that this server does not know");
     // Without the cluster option the error explains what is wrong.
     let mut alone = server.connect().await;
-    let reply = alone.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await;
+    let reply = alone.exchange(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await;
     assert!(matches!(reply, Err(StoreFault::OfCluster)), "{reply:?}");
     drop((store, alone, server));
     std::fs::remove_dir_all(&folder).expect("the folder goes");
@@ -322,7 +322,7 @@ async fn a_server_that_was_started_again_counts_anew_whatever_it_still_has() {
     assert!(one.ledger.reserve(&key, subject(), most, at(0)).is_err());
     let questions = one.ledger.lease_questions(at(0), 0, 10, false);
     let answers =
-        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert!(matches!(answers.leases[0], Some(LeaseAnswer::Grant(granted)) if granted.ceiling >= 10));
     drop((store, server));
 
@@ -333,13 +333,13 @@ async fn a_server_that_was_started_again_counts_anew_whatever_it_still_has() {
     let name: Option<String> = get.query_async(&mut store.connection).await.expect("an answer");
     assert_eq!(name.as_ref(), Some(&first.name), "nobody can see in what it has that it lost something");
     let answers =
-        store.ask(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &first, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     assert_eq!(answers.leases, [None], "it counts anew");
     let second = greet(&mut store, &one, &first, "g").await;
     assert!(second.is_careful && second.name.starts_with('g'), "{}", second.name);
     assert_eq!(greet(&mut store, &one, &second, "h").await, second);
     let answers =
-        store.ask(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
+        store.exchange(None, "a1", &second, TTL_MS, StoreQuestions::of_leases(&questions)).await.expect("an answer");
     let Some(LeaseAnswer::Grant(granted)) = answers.leases[0] else { panic!("{:?}", answers.leases) };
     assert_eq!(granted.ceiling, 0, "another node may have a lease that was not written to the disk");
     drop((store, again));
@@ -351,20 +351,20 @@ fn question(session_id: &str, max: usize) -> SessionQuestion {
     SessionQuestion { name, max }
 }
 
-async fn ask_sessions(
+async fn exchange_sessions(
     store: &mut Store,
     sessions: &[SessionQuestion],
     session_reports: &[SessionReport],
 ) -> Vec<SessionAnswer> {
     let questions = StoreQuestions { sessions, session_reports, ..StoreQuestions::default() };
-    store.ask(None, "a1", &Epoch::default(), TTL_MS, questions).await.expect("an answer").sessions
+    store.exchange(None, "a1", &Epoch::default(), TTL_MS, questions).await.expect("an answer").sessions
 }
 
 /// Checks sessions that enter at two workers, and are used and left there.
 async fn assert_sessions_are_counted_together(first: &mut Store, second: &mut Store) {
-    let entered = ask_sessions(first, &[question("a", 2)], &[]).await;
+    let entered = exchange_sessions(first, &[question("a", 2)], &[]).await;
     assert_eq!(entered, [SessionAnswer::Entered]);
-    let entered = ask_sessions(second, &[question("b", 2), question("c", 2), question("a", 2)], &[]).await;
+    let entered = exchange_sessions(second, &[question("b", 2), question("c", 2), question("a", 2)], &[]).await;
     assert_eq!((entered[0], entered[2]), (SessionAnswer::Entered, SessionAnswer::Entered));
     let SessionAnswer::Full { wait_ms } = entered[1] else { panic!("a third one") };
     assert!((SESSION_IDLE_MS - 5_000..=SESSION_IDLE_MS).contains(&wait_ms), "{wait_ms}");
@@ -372,13 +372,13 @@ async fn assert_sessions_are_counted_together(first: &mut Store, second: &mut St
     // A session that was unused for long is replaced. A used session stays, even if another worker considers it unused.
     let unused_ms = SESSION_IDLE_MS - 50;
     let SessionQuestion { name, .. } = question("old", 0);
-    let answers = ask_sessions(first, &[], &[SessionReport { name: name.clone(), unused_ms }]).await;
+    let answers = exchange_sessions(first, &[], &[SessionReport { name: name.clone(), unused_ms }]).await;
     assert!(answers.is_empty());
     tokio::time::sleep(Duration::from_millis(60)).await;
-    assert_eq!(ask_sessions(second, &[question("d", 3)], &[]).await, [SessionAnswer::Entered]);
+    assert_eq!(exchange_sessions(second, &[question("d", 3)], &[]).await, [SessionAnswer::Entered]);
     let used = SessionReport { name: question("d", 0).name, unused_ms: SESSION_IDLE_MS };
-    assert!(ask_sessions(first, &[], &[used]).await.is_empty());
-    let full = ask_sessions(first, &[question("e", 3)], &[]).await;
+    assert!(exchange_sessions(first, &[], &[used]).await.is_empty());
+    let full = exchange_sessions(first, &[question("e", 3)], &[]).await;
     assert!(matches!(full[..], [SessionAnswer::Full { .. }]), "an earlier use does not undo a later one: {full:?}");
 }
 

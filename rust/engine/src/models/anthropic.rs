@@ -17,17 +17,17 @@ const LIMIT_MAX: usize = 1000;
 
 /// Handles requests for the list and for one model.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
-    let live = shared.live.load();
+    let active = shared.active.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::Models {
         let Selection { cursor, limit, has_active } = range(query)?;
         Some(document(&if has_active {
-            live.lists.page(key, ListDialect::Anthropic, &cursor, limit)
+            active.lists.page(key, ListDialect::Anthropic, &cursor, limit)
         } else {
             Page { entries: Vec::new(), has_more: false }
         }))
     } else {
-        models::one(&live, &admission.tail, key, ListDialect::Anthropic)
+        models::one(&active, &admission.tail, key, ListDialect::Anthropic)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);

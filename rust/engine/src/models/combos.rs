@@ -10,7 +10,7 @@ use crate::route::permission;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::routes::Answer;
-use fairlead_core::strategy::{Combo, Standing, What};
+use fairlead_core::strategy::{Availability, Combo, What};
 use fairlead_core::{policy, Error, ErrorKind, Key};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
@@ -40,9 +40,9 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
 
 /// The operator's combos that the caller may call, in list order.
 fn combos(shared: &Shared, key: Option<&Key>) -> Value {
-    let live = shared.live.load();
+    let active = shared.active.load();
     let may_call = |combo: &&Combo| key.is_none_or(|key| policy::admit_combo(key, &combo.name, false).is_ok());
-    let data: Vec<Value> = live.snapshot.combos.iter().filter(may_call).map(entry).collect();
+    let data: Vec<Value> = active.snapshot.combos.iter().filter(may_call).map(entry).collect();
     json!({ "object": "list", "data": data })
 }
 
@@ -65,20 +65,20 @@ fn entry(combo: &Combo) -> Value {
 /// with their reasons.
 fn candidates(shared: &Shared, key: Option<&Key>, channel: &str) -> Result<Value, Error> {
     let name = if channel == "auto" { "auto".to_owned() } else { format!("auto/{channel}") };
-    let live = shared.live.load_full();
+    let active = shared.active.load_full();
     if let Some(key) = key {
-        permission::admit(&live, key, &name)?;
+        permission::admit(&active, key, &name)?;
     }
-    let found = live.combos.book.find(&name).and_then(|at| Some((at, live.combos.book.get(at)?)));
+    let found = active.combos.book.find(&name).and_then(|at| Some((at, active.combos.book.get(at)?)));
     let Some((at, ready)) = found.filter(|(_, ready)| ready.is_auto) else {
         let message = format!("There is no channel `{name}`; `GET /v1/models` lists those that lead to a model.");
         return Err(Error::client(ErrorKind::ModelNotFound, message).about("channel"));
     };
     let caller = key.map_or("", |key| &key.id);
-    let demand = model::demand(&live, Subject { caller, last_target: None }, b"");
+    let demand = model::demand(&active, Subject { caller, last_target: None }, b"");
     let mut data: Vec<Value> = Vec::new();
     let mut reachable = 0;
-    for verdict in live.combos.try_out(live.reach(), at, &demand, key) {
+    for verdict in active.combos.try_out(active.reach(), at, &demand, key) {
         if key.is_some_and(|key| !policy::sees_model(key, &verdict.candidate.name)) {
             continue;
         }
@@ -95,11 +95,11 @@ fn candidate(verdict: &Verdict, order: Option<usize>) -> Value {
     json!({
         "object": "candidate", "model": &*verdict.candidate.name, "provider": verdict.target.provider_name(),
         "reachable": order.is_some(), "order": order, "reason": verdict.reason, "score": verdict.score,
-        "standing": match facts.standing {
-            Standing::Able => "able",
-            Standing::Probing => "probing",
-            Standing::Resting => "resting",
-            Standing::Closed => "closed",
+        "availability": match facts.availability {
+            Availability::Able => "able",
+            Availability::Probing => "probing",
+            Availability::Cooling => "cooling",
+            Availability::Closed => "closed",
         },
         "context_window": facts.context_window, "latency_ms": facts.latency_ms, "success_rate": facts.success_rate,
         "price_input": facts.price_input, "price_output": facts.price_output,

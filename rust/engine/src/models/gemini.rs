@@ -18,13 +18,13 @@ const PAGE_SIZE_MAX: usize = 1_000;
 
 /// Handles requests for the list and for one model.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
-    let live = shared.live.load();
+    let active = shared.active.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if matches!(admission.route.answer, Answer::GeminiModels | Answer::Models) {
         let (cursor, limit) = range(query)?;
-        Some(document(&live.lists.page(key, ListDialect::Gemini, &cursor, limit)))
+        Some(document(&active.lists.page(key, ListDialect::Gemini, &cursor, limit)))
     } else {
-        models::one(&live, &admission.tail, key, ListDialect::Gemini)
+        models::one(&active, &admission.tail, key, ListDialect::Gemini)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);

@@ -105,13 +105,13 @@ impl Listed {
     }
 
     /// Replaces the entry's own copy of its JSON by a slice of this document.
-    pub fn place_in(&mut self, whole: &Bytes, at: usize) {
+    pub fn set_span(&mut self, whole: &Bytes, at: usize) {
         self.json = whole.slice(at..at + self.json.len());
         self.at = at;
     }
 
     /// The entry's range in the document of the whole list.
-    pub fn place(&self) -> Range<usize> {
+    pub fn span(&self) -> Range<usize> {
         self.at..self.at + self.json.len()
     }
 

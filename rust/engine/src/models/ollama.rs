@@ -3,7 +3,7 @@
 
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
-use crate::gate::request::{Admission, Whole};
+use crate::gate::request::{Admission, BufferedRequest};
 use crate::models::ollama_entry::OllamaEntry;
 use crate::models::openai::{join, Cursor};
 use crate::models::{self, listed::ListDialect};
@@ -16,9 +16,9 @@ use serde_json::{json, Value};
 
 /// `GET /ollama/api/tags`.
 pub fn tags(shared: &Shared, exchange: &Exchange, admission: &Admission) {
-    let live = shared.live.load();
+    let active = shared.active.load();
     let key = admission.principal.key().map(AsRef::as_ref);
-    let page = live.lists.page(key, ListDialect::Ollama, &Cursor::Start, usize::MAX);
+    let page = active.lists.page(key, ListDialect::Ollama, &Cursor::Start, usize::MAX);
     let mut body = br#"{"models":"#.to_vec();
     join(&mut body, page.entries.iter().map(|(_, entry)| *entry).filter(|entry| !entry.is_empty()));
     body.push(b'}');
@@ -32,22 +32,22 @@ pub fn version(shared: &Shared, exchange: &Exchange, admission: &Admission) {
 }
 
 /// `POST /ollama/api/show`.
-pub fn show(shared: &Shared, whole: &Whole) {
-    let admission = &whole.admission;
-    match shown(shared, admission, &whole.body) {
-        Ok(body) => give(shared, &whole.exchange, admission, body),
+pub fn show(shared: &Shared, incoming: &BufferedRequest) {
+    let admission = &incoming.admission;
+    match shown(shared, admission, &incoming.body) {
+        Ok(body) => give(shared, &incoming.exchange, admission, body),
         Err(fault) => {
             shared.metrics.answered(admission.route.endpoint, fault.kind.status());
-            answer::refuse(shared, &whole.exchange, admission.route.surface, &admission.request_id, &fault);
+            answer::refuse(shared, &incoming.exchange, admission.route.surface, &admission.request_id, &fault);
         }
     }
 }
 
 fn shown(shared: &Shared, admission: &Admission, body: &[u8]) -> Result<Bytes, Error> {
     let model = name(body)?;
-    let live = shared.live.load();
+    let active = shared.active.load();
     let key = admission.principal.key().map(AsRef::as_ref);
-    let find = |name: &str| models::one(&live, name, key, ListDialect::OpenAi);
+    let find = |name: &str| models::one(&active, name, key, ListDialect::OpenAi);
     let listed = find(&model).or_else(|| find(model.strip_suffix(":latest")?));
     let entry = listed.as_deref().and_then(|listed| serde_json::from_slice::<OllamaEntry<'_>>(listed).ok());
     let entry = entry.filter(OllamaEntry::has_details).ok_or_else(|| {

@@ -163,16 +163,16 @@ impl Lists {
         let Some(whole) = self.all.parts.first() else { return Arc::default() };
         let mut view = ListView::new(key);
         let mut runs: Vec<Range<usize>> = Vec::new();
-        for place in self.entries.iter().filter(|entry| view.has(entry)).map(Listed::place) {
+        for span in self.entries.iter().filter(|entry| view.has(entry)).map(Listed::span) {
             match runs.last_mut() {
                 // One comma separates adjacent entries.
-                Some(run) if run.end + 1 == place.start => run.end = place.end,
+                Some(run) if run.end + 1 == span.start => run.end = span.end,
                 last => {
                     // Includes the comma that follows the run in the document, because more entries follow.
                     if let Some(run) = last {
                         run.end += 1;
                     }
-                    runs.push(place);
+                    runs.push(span);
                 }
             }
         }
@@ -287,8 +287,8 @@ fn whole(entries: &mut [Listed]) -> Bytes {
     let whole = Bytes::from(body);
     let mut at = HEAD.len();
     for entry in entries {
-        entry.place_in(&whole, at);
-        at = entry.place().end + 1;
+        entry.set_span(&whole, at);
+        at = entry.span().end + 1;
     }
     whole
 }

@@ -78,7 +78,7 @@ impl CaptureQueue {
         }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    fn has_capacity(&self, bytes: usize) -> bool {
         let fits = self.held_bytes.fetch_add(bytes, Ordering::AcqRel) + bytes <= MAX_HELD_BYTES;
         if !fits {
             self.held_bytes.fetch_sub(bytes, Ordering::AcqRel);
@@ -115,7 +115,7 @@ impl KeptBody {
         // Nothing is added after a gap, because the text would read as if it were continuous.
         if !self.is_cut() {
             let wanted = piece.len().min(limit.saturating_sub(self.bytes.len()));
-            if wanted > 0 && queue.has_room(wanted) {
+            if wanted > 0 && queue.has_capacity(wanted) {
                 self.bytes.extend_from_slice(&piece[..wanted]);
             }
         }
@@ -134,7 +134,7 @@ pub struct CapturedExchange {
     /// 0 if no response head was sent to the caller.
     pub status: u16,
     /// Whether the response was complete.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 impl CapturedExchange {
@@ -177,14 +177,14 @@ impl Capture {
         self.captured.answer_headers = of_answer(headers);
     }
 
-    pub fn hear(&mut self, piece: &[u8]) {
+    pub fn record(&mut self, piece: &[u8]) {
         self.captured.answer.add(piece, self.limit_bytes, &self.queue);
     }
 
     /// Marks the response as complete and queues the capture.
     #[expect(clippy::boxed_local, reason = "it comes in the box that its exchange had")]
     pub fn end(mut self: Box<Self>) {
-        self.captured.is_whole = true;
+        self.captured.is_complete = true;
     }
 }
 
@@ -218,18 +218,18 @@ mod tests {
         let mut capture = begin(&queue, 7);
         capture.head(StatusCode::OK, &HeaderMap::new());
         for piece in [&b"abcd"[..], b"efgh", b"i"] {
-            capture.hear(piece);
+            capture.record(piece);
         }
         capture.end();
         let one = taken(&receiver);
         assert_eq!((one.request.bytes.as_slice(), one.request.is_cut()), (&b"{\"a\":1}"[..], false));
         assert_eq!((one.answer.bytes.as_slice(), one.answer.is_cut()), (&b"abcdefg"[..], true));
-        assert_eq!((one.answer.total_bytes, one.status, one.is_whole), (9, 200, true));
+        assert_eq!((one.answer.total_bytes, one.status, one.is_complete), (9, 200, true));
         assert_eq!(queue.held_bytes.load(Ordering::Relaxed), 14);
         queue.release(&one);
         assert_eq!(queue.held_bytes.load(Ordering::Relaxed), 0);
         drop(begin(&queue, 7));
-        assert!(!taken(&receiver).is_whole, "the caller left");
+        assert!(!taken(&receiver).is_complete, "the caller left");
     }
 
     #[test]

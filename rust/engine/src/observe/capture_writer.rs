@@ -28,7 +28,7 @@ const MAX_SPOOLED_BYTES: u64 = 256 * 1024 * 1024;
 /// Disk space that is reserved for usage records and the databases.
 const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-const TELL_EVERY: Duration = Duration::from_secs(60);
+const LOG_EVERY: Duration = Duration::from_secs(60);
 /// With the file's name, the associated data of the sealed content. Control opens it with the same.
 const SEALED_AS: &str = "kept-body:";
 
@@ -62,7 +62,7 @@ impl Writer {
         while let Ok(Message::Kept(one)) = receiver.recv() {
             if let Err(error) = self.write(&one) {
                 let lost = self.queue.count_lost();
-                if self.logged.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
                     self.logged = Some(Instant::now());
                     tracing::error!(%error, lost, "bodies of requests are not kept");
                 }
@@ -78,7 +78,7 @@ impl Writer {
         // Callers choose ids of requests. The prefix keeps bodies apart from other secrets with the same id.
         let sealed = self.sealer.seal(&format!("{SEALED_AS}{file}"), document(one).to_string().as_bytes());
         let sealed = sealed.map_err(io::Error::other)?;
-        self.take_room(sealed.len() as u64)?;
+        self.reserve_capacity(sealed.len() as u64)?;
         let path = self.folder.join(file);
         let new = path.with_extension("new");
         let written = OpenOptions::new()
@@ -96,7 +96,7 @@ impl Writer {
         written
     }
 
-    fn take_room(&mut self, bytes: u64) -> io::Result<()> {
+    fn reserve_capacity(&mut self, bytes: u64) -> io::Result<()> {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
             let free = statvfs(&self.folder)?;
             let free_bytes = free.f_bavail.saturating_mul(free.f_frsize).saturating_sub(MIN_FREE_BYTES);
@@ -123,9 +123,9 @@ fn spooled_bytes(folder: &Path) -> io::Result<u64> {
 
 /// The sealed content: both bodies in readable form.
 fn document(one: &CapturedExchange) -> Value {
-    let mut answer = shown(&one.answer, one.is_whole);
+    let mut answer = shown(&one.answer, one.is_complete);
     answer["status"] = one.status.into();
-    answer["isWhole"] = one.is_whole.into();
+    answer["isWhole"] = one.is_complete.into();
     answer["headers"] = masked(&one.answer_headers);
     let mut request = shown(&one.request, true);
     request["headers"] = masked(&one.subject.headers);
@@ -137,12 +137,12 @@ fn masked(lines: &HeaderLines) -> Value {
     lines.iter().map(|(name, value)| (name.clone(), Value::from(masked(value)))).collect()
 }
 
-fn shown(captured: &KeptBody, is_whole: bool) -> Value {
+fn shown(captured: &KeptBody, is_complete: bool) -> Value {
     let kind = captured.content_type.as_ref().and_then(|kind| kind.to_str().ok());
     let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_cut = captured.is_cut();
     let (body, text) = match essence.as_str() {
-        "text/event-stream" => events(&captured.bytes, is_cut || !is_whole),
+        "text/event-stream" => events(&captured.bytes, is_cut || !is_complete),
         kind if kind == "application/json" || kind.ends_with("+json") => {
             (Some(json_body(&captured.bytes, is_cut)), None)
         }
@@ -191,7 +191,7 @@ fn json_body(bytes: &[u8], is_cut: bool) -> Vec<u8> {
     if !bytes.trim_ascii_start().starts_with(b"[") {
         return mask_json(bytes);
     }
-    let whole = if is_cut { Cow::Owned(whole_elements(bytes)) } else { Cow::Borrowed(bytes) };
+    let whole = if is_cut { Cow::Owned(complete_elements(bytes)) } else { Cow::Borrowed(bytes) };
     let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return mask_json(&whole) };
     let mut guard = StreamGuard::new(MASKING);
     let mut masked: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
@@ -208,7 +208,7 @@ fn json_body(bytes: &[u8], is_cut: bool) -> Vec<u8> {
 }
 
 /// Truncates a list after its last complete element.
-fn whole_elements(bytes: &[u8]) -> Vec<u8> {
+fn complete_elements(bytes: &[u8]) -> Vec<u8> {
     let (mut depth, mut end, mut is_text, mut at) = (0_usize, None, false, 0);
     while let Some(&byte) = bytes.get(at) {
         match byte {

@@ -3,11 +3,11 @@
 use crate::clock;
 use crate::observe::figures::{CacheHold, CompressionFigures};
 use crate::observe::prompt_hashes::PromptHashes;
-use crate::observe::settle::Open;
+use crate::observe::settle::PendingRecord;
 use crate::route::segments::Segments;
 use fairlead_core::{Fault, Usage};
 
-impl Open {
+impl PendingRecord {
     pub fn set_compression(&mut self, figures: CompressionFigures) {
         self.extras.get_or_insert_default().compression = Some(figures);
     }
@@ -48,8 +48,8 @@ impl Open {
     /// What a million tokens cost less if the model reads them from the provider's cache, in micro-dollars.
     pub(super) fn cache_read_saving(&self) -> Option<u64> {
         self.prompt_hashes()?;
-        let live = self.shared.live.load();
-        let price = live.snapshot.price(self.billed_model()?)?;
+        let active = self.shared.active.load();
+        let price = active.snapshot.price(self.billed_model()?)?;
         price.input.checked_sub(price.cached_input?)
     }
 
@@ -67,6 +67,6 @@ impl Open {
         let figures = self.compression()?;
         let saved = Usage { input: figures.tokens_before.saturating_sub(figures.tokens_after), ..Usage::default() };
         let model = self.priced_model.as_deref().or(self.model.as_deref())?;
-        Some(self.shared.live.load().snapshot.price(model)?.cost(&saved).usd_micros())
+        Some(self.shared.active.load().snapshot.price(model)?.cost(&saved).usd_micros())
     }
 }

@@ -162,12 +162,12 @@ impl Metrics {
     /// Counts a response with this status, from any part of the gateway.
     pub fn answered(&self, endpoint: &str, status: u16) {
         let class = usize::from(status / 100).clamp(1, STATUSES.len()) - 1;
-        self.http[place(&ENDPOINTS, endpoint)][class].add(1);
+        self.http[index_of(&ENDPOINTS, endpoint)][class].add(1);
     }
 
     pub fn settled(&self, request: &Settled<'_>) {
         self.answered(request.endpoint, request.status);
-        let endpoint = place(&ENDPOINTS, request.endpoint);
+        let endpoint = index_of(&ENDPOINTS, request.endpoint);
         let outcome = request.outcome as usize;
         self.requests[endpoint][outcome].add(1);
         self.durations[endpoint].observe(request.took);
@@ -297,7 +297,7 @@ impl Provider {
     }
 }
 
-fn place(list: &[&str], name: &str) -> usize {
+fn index_of(list: &[&str], name: &str) -> usize {
     list.iter().position(|one| *one == name).unwrap_or(list.len() - 1)
 }
 

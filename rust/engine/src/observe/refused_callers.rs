@@ -15,7 +15,7 @@ use std::net::IpAddr;
 const MINUTE_MS: u64 = 60_000;
 /// Control may be away for so long before counts are lost.
 const MINUTES: usize = 5;
-/// Places that are told apart in one minute. All others are counted together.
+/// Addresses and paths that are counted separately in one minute. All others are counted together.
 const PLACES: usize = 64;
 /// Bytes of the reason.
 const MESSAGE_BYTES: usize = 300;

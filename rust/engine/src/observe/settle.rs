@@ -25,11 +25,11 @@ use std::time::{Duration, Instant};
 /// The settlement of a request, open until it is settled or dropped. It is boxed because futures would otherwise
 /// contain it twice, as an argument and as a local variable.
 #[derive(Debug)]
-pub struct Settlement(Box<Open>);
+pub struct Settlement(Box<PendingRecord>);
 
 /// The record of a request in progress.
 #[derive(Debug)]
-pub struct Open {
+pub struct PendingRecord {
     pub shared: Arc<Shared>,
     /// Receives the response.
     pub exchange: Arc<Exchange>,
@@ -57,7 +57,7 @@ pub struct Open {
     pub usage: Usage,
     /// Fields that few calls use.
     pub(super) extras: Option<Box<Extras>>,
-    /// Usage and cost of additional calls: those of a fusion's panel and the earlier steps of a pipeline.
+    /// Usage and cost of additional calls: the panel of a fusion and the earlier steps of a pipeline.
     side: (Usage, Cost),
     pub bytes_request: u64,
     /// Size of the body that is sent to the provider, once known. It includes stored turns and additions by settings
@@ -68,7 +68,7 @@ pub struct Open {
     /// the provider reports it.
     pub delivered_events: u64,
     /// The number of those events that `usage` covers.
-    pub(super) told_events: u64,
+    pub(super) counted_events: u64,
     /// Filled with the figures of a successful response, so that the response can be cached. `None` means that it must
     /// not be cached.
     pub settled_answer: Option<Arc<OnceLock<SettledAnswer>>>,
@@ -85,22 +85,22 @@ pub struct Open {
 }
 
 impl Deref for Settlement {
-    type Target = Open;
+    type Target = PendingRecord;
 
-    fn deref(&self) -> &Open {
+    fn deref(&self) -> &PendingRecord {
         &self.0
     }
 }
 
 impl DerefMut for Settlement {
-    fn deref_mut(&mut self) -> &mut Open {
+    fn deref_mut(&mut self) -> &mut PendingRecord {
         &mut self.0
     }
 }
 
 impl Settlement {
     pub fn open(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, bytes_request: u64) -> Self {
-        Self(Box::new(Open {
+        Self(Box::new(PendingRecord {
             shared: Arc::clone(shared),
             exchange: Arc::clone(exchange),
             admission,
@@ -124,7 +124,7 @@ impl Settlement {
             bytes_sent: None,
             bytes_response: 0,
             delivered_events: 0,
-            told_events: 0,
+            counted_events: 0,
             settled_answer: None,
             guardrail_findings: Findings::new(),
             answer_guardrails: Actions::default(),
@@ -146,7 +146,7 @@ impl Settlement {
     }
 }
 
-impl Open {
+impl PendingRecord {
     /// Records how the targets were chosen.
     pub fn note_choice(&mut self, choice: &Choice) {
         self.chosen = Some(Instant::now());
@@ -175,16 +175,16 @@ impl Open {
         if self.usage == Usage::default() && units == Units::default() {
             return (self.side.1, side);
         }
-        let live = self.shared.live.load();
-        let price = self.billed_model().and_then(|model| live.snapshot.price(model));
+        let active = self.shared.active.load();
+        let price = self.billed_model().and_then(|model| active.snapshot.price(model));
         let tiers = price.map_or_else(PricesInUse::unpriced, |price| price.tiers_of(&self.usage, &units));
         (price.map(|price| price.charge(&self.usage, &units)).unwrap_or_default() + self.side.1, tiers.with(&side))
     }
 
     /// Returns the cost of the usage so far, before the usage is complete.
     fn cost_so_far(&self) -> Cost {
-        let live = self.shared.live.load();
-        let price = self.billed_model().and_then(|model| live.snapshot.price(model));
+        let active = self.shared.active.load();
+        let price = self.billed_model().and_then(|model| active.snapshot.price(model));
         price.map(|price| price.charge(&self.usage, &self.units())).unwrap_or_default() + self.side.1
     }
 
@@ -201,11 +201,11 @@ impl Open {
 
     /// Adds the usage and cost of an additional call.
     pub fn add_side(&mut self, model: &str, usage: &Usage) {
-        let live = self.shared.live.load();
-        let price = live.snapshot.price(model);
+        let active = self.shared.active.load();
+        let price = active.snapshot.price(model);
         let tiers = price.map_or_else(PricesInUse::unpriced, |price| price.tiers_of(usage, &Units::default()));
         let cost = price.map(|price| price.cost(usage)).unwrap_or_default();
-        drop(live);
+        drop(active);
         self.side = (self.side.0 + *usage, self.side.1 + cost);
         if tiers != PricesInUse::default() {
             let extras = self.extras.get_or_insert_default();
@@ -441,11 +441,11 @@ impl Open {
         let total = self.total_usage();
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(key.as_ref(), subject, Charge { hold, spent, segment }, clock::moment());
-        self.shared.ask_store_soon();
+        self.shared.wake_lease_keeper();
     }
 }
 
-impl Drop for Open {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         if self.is_settled {
             return;

@@ -11,13 +11,13 @@ pub const STUCK_AFTER_MS: u64 = 2_000;
 
 /// The heartbeat of one thread.
 #[derive(Debug)]
-pub struct Beat {
+pub struct Heartbeat {
     pub name: String,
     seen_ms: AtomicU64,
     is_reported: AtomicBool,
 }
 
-impl Beat {
+impl Heartbeat {
     /// Records a heartbeat.
     pub fn record(&self) {
         self.seen_ms.store(clock::monotonic_ms(), Ordering::Relaxed);
@@ -35,41 +35,41 @@ impl Beat {
 
 /// All threads of a worker process. Ended threads are removed.
 #[derive(Debug, Default)]
-pub struct Threads(Mutex<Vec<Arc<Beat>>>);
+pub struct Threads(Mutex<Vec<Arc<Heartbeat>>>);
 
 impl Threads {
     /// Registers a thread. It stays registered while the caller holds the returned heartbeat.
-    pub fn enlist(&self, name: impl Into<String>) -> Arc<Beat> {
-        let beat = Arc::new(Beat {
+    pub fn register(&self, name: impl Into<String>) -> Arc<Heartbeat> {
+        let heartbeat = Arc::new(Heartbeat {
             name: name.into(),
             seen_ms: AtomicU64::new(clock::monotonic_ms()),
             is_reported: AtomicBool::new(false),
         });
-        self.0.lock().push(Arc::clone(&beat));
-        beat
+        self.0.lock().push(Arc::clone(&heartbeat));
+        heartbeat
     }
 
     /// Returns the heartbeats of all threads.
-    pub fn all(&self) -> Vec<Arc<Beat>> {
-        let mut beats = self.0.lock();
-        beats.retain(|beat| Arc::strong_count(beat) > 1);
-        beats.clone()
+    pub fn all(&self) -> Vec<Arc<Heartbeat>> {
+        let mut heartbeats = self.0.lock();
+        heartbeats.retain(|heartbeat| Arc::strong_count(heartbeat) > 1);
+        heartbeats.clone()
     }
 
     /// Returns the names of the stuck threads.
     pub fn stuck(&self) -> Vec<String> {
-        self.all().iter().filter(|beat| beat.is_stuck()).map(|beat| beat.name.clone()).collect()
+        self.all().iter().filter(|heartbeat| heartbeat.is_stuck()).map(|heartbeat| heartbeat.name.clone()).collect()
     }
 
     /// Logs changes. Called about once a second, from a thread without other work.
     pub fn watch(&self) {
-        for beat in self.all() {
-            let is_stuck = beat.is_stuck();
-            if is_stuck != beat.is_reported.swap(is_stuck, Ordering::Relaxed) {
+        for heartbeat in self.all() {
+            let is_stuck = heartbeat.is_stuck();
+            if is_stuck != heartbeat.is_reported.swap(is_stuck, Ordering::Relaxed) {
                 if is_stuck {
-                    tracing::error!(thread = %beat.name, silent_ms = beat.silent_ms(), "a thread is stuck");
+                    tracing::error!(thread = %heartbeat.name, silent_ms = heartbeat.silent_ms(), "a thread is stuck");
                 } else {
-                    tracing::warn!(thread = %beat.name, "a thread moves on again");
+                    tracing::warn!(thread = %heartbeat.name, "a stuck thread continues");
                 }
             }
         }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_silent_thread_is_named_until_it_moves_on() {
         let threads = Threads::default();
-        let (one, two) = (threads.enlist("one"), threads.enlist("two"));
+        let (one, two) = (threads.register("one"), threads.register("two"));
         assert!(threads.stuck().is_empty());
         one.seen_ms.store(0, Ordering::Relaxed);
         // The clock of a process that has just started may be below the limit.

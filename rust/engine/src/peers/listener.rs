@@ -2,8 +2,10 @@
 //! cooldowns and session targets.
 
 use crate::clock;
-use crate::peers::rests::Rests;
-use crate::peers::{places, shared_answers, thoughts, Peers, FORGOTTEN, PLACES, RESTS, THOUGHTS};
+use crate::peers::cooldowns::SharedCooldowns;
+use crate::peers::{
+    reasoning, session_targets, shared_answers, Peers, COOLDOWNS, EVICTIONS, REASONING, SESSION_TARGETS,
+};
 use crate::shared::Shared;
 use crate::shared_store::StoreConnection;
 use futures_util::StreamExt as _;
@@ -15,18 +17,18 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How often a worker checks for new cooldowns.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often session targets are published, all in one message. The next turn of a session takes longer than this.
-const TELL_PLACES_EVERY: Duration = Duration::from_secs(1);
+const SESSION_TARGETS_EVERY: Duration = Duration::from_secs(1);
 
 /// Maintains the connections, publishes and receives notices until the runtime ends.
 pub async fn run(shared: Arc<Shared>) {
     let Some(peers) = shared.peers.as_ref() else { return };
-    let mut rests = Rests::default();
+    let mut cooldowns = SharedCooldowns::default();
     let mut turn = 0;
     loop {
-        if let Err(fault) = serve(&shared, peers, &mut rests, turn).await {
+        if let Err(fault) = serve(&shared, peers, &mut cooldowns, turn).await {
             // The limits report that the store is unavailable. The error text may contain credentials from the store's
             // address, so only its category is logged.
-            tracing::debug!(fault = fault.category(), "other workers are not heard");
+            tracing::debug!(fault = fault.category(), "the connection to the other workers failed");
         }
         *peers.connection.lock() = None;
         turn += 1;
@@ -34,31 +36,36 @@ pub async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn serve(shared: &Arc<Shared>, peers: &Peers, rests: &mut Rests, turn: usize) -> Result<(), RedisError> {
+async fn serve(
+    shared: &Arc<Shared>,
+    peers: &Peers,
+    cooldowns: &mut SharedCooldowns,
+    turn: usize,
+) -> Result<(), RedisError> {
     let mut connection = peers.config.connect().await?;
-    let mut subscription = peers.config.subscribe(&[RESTS, PLACES, FORGOTTEN, THOUGHTS], turn).await?;
+    let mut subscription = peers.config.subscribe(&[COOLDOWNS, SESSION_TARGETS, EVICTIONS, REASONING], turn).await?;
     *peers.connection.lock() = Some(connection.clone());
     let mut messages = subscription.on_message();
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut tell_places = tokio::time::interval(TELL_PLACES_EVERY);
-    tell_places.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut session_target_ticks = tokio::time::interval(SESSION_TARGETS_EVERY);
+    session_target_ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = peers.lost.notified() => return Ok(()),
-            () = peers.doubted.notified() => redis::cmd("PING").query_async::<()>(&mut connection).await?,
+            () = peers.disconnected.notified() => return Ok(()),
+            () = peers.probe_requested.notified() => redis::cmd("PING").query_async::<()>(&mut connection).await?,
             message = messages.next() => match message {
-                Some(message) => hear(shared, peers, rests, &message),
+                Some(message) => handle_message(shared, peers, cooldowns, &message),
                 None => return Ok(()),
             },
             _ = look.tick() => {
-                if let Some(news) = rests.news(&shared.live.load(), &peers.worker, clock::monotonic_ms()) {
-                    publish(&mut connection, RESTS, news).await?;
+                if let Some(news) = cooldowns.take_notices(&shared.active.load(), &peers.worker, clock::monotonic_ms()) {
+                    publish(&mut connection, COOLDOWNS, news).await?;
                 }
             }
-            _ = tell_places.tick() => {
-                if let Some(news) = places::news(&shared.affinity, &peers.worker) {
-                    publish(&mut connection, PLACES, news).await?;
+            _ = session_target_ticks.tick() => {
+                if let Some(news) = session_targets::take_notices(&shared.affinity, &peers.worker) {
+                    publish(&mut connection, SESSION_TARGETS, news).await?;
                 }
             }
         }
@@ -70,12 +77,12 @@ async fn publish(connection: &mut StoreConnection, channel: &str, news: Vec<u8>)
     redis::cmd("PUBLISH").arg(channel).arg(news).query_async::<()>(connection).await
 }
 
-fn hear(shared: &Arc<Shared>, peers: &Peers, rests: &mut Rests, message: &Msg) {
+fn handle_message(shared: &Arc<Shared>, peers: &Peers, cooldowns: &mut SharedCooldowns, message: &Msg) {
     let (payload, now_ms) = (message.get_payload_bytes(), clock::monotonic_ms());
     match message.get_channel_name() {
-        PLACES => places::hear(&shared.affinity, &peers.worker, payload, now_ms),
-        THOUGHTS => thoughts::hear(shared, &peers.worker, payload),
-        FORGOTTEN => shared_answers::hear(shared, peers, payload),
-        _ => rests.hear(&shared.live.load(), &peers.worker, payload, now_ms),
+        SESSION_TARGETS => session_targets::apply_notice(&shared.affinity, &peers.worker, payload, now_ms),
+        REASONING => reasoning::on_notice(shared, &peers.worker, payload),
+        EVICTIONS => shared_answers::on_notice(shared, peers, payload),
+        _ => cooldowns.apply_notice(&shared.active.load(), &peers.worker, payload, now_ms),
     }
 }

@@ -2,21 +2,21 @@
 //!
 //! - [`once`]: responses of requests with an idempotency key
 //! - [`shared_answers`]: cached responses
-//! - [`rests`]: cooldowns of connections, models and providers
-//! - [`places`]: session targets
-//! - [`thoughts`]: reasoning that models returned with tool calls
+//! - [`cooldowns`]: cooldowns of connections, models and providers
+//! - [`session_targets`]: session targets
+//! - [`reasoning`]: reasoning that models returned with tool calls
 //! - [`notice`]: the encoding of notices
 //! - [`listener`]: the task that maintains the store connections
 //!
 //! Requests never wait for a connection. Without the store each worker uses its own state only.
 
+pub mod cooldowns;
 pub mod listener;
 mod notice;
 pub mod once;
-mod places;
-pub mod rests;
+pub mod reasoning;
+mod session_targets;
 pub mod shared_answers;
-pub mod thoughts;
 
 use self::shared_answers::SharedAnswers;
 use crate::shared_store::{StoreConfig, StoreConnection};
@@ -24,10 +24,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Channels of notices. The name carries a version: versions with different formats use different channels.
-const RESTS: &str = "fairlead:1:rests";
-const PLACES: &str = "fairlead:1:places";
-const FORGOTTEN: &str = "fairlead:1:forgotten";
-const THOUGHTS: &str = "fairlead:1:thoughts";
+const COOLDOWNS: &str = "fairlead:1:rests";
+const SESSION_TARGETS: &str = "fairlead:1:places";
+const EVICTIONS: &str = "fairlead:1:forgotten";
+const REASONING: &str = "fairlead:1:thoughts";
 
 /// The connection to the other workers, through the store.
 pub struct Peers {
@@ -35,8 +35,8 @@ pub struct Peers {
     worker: String,
     /// `None` while the store is unavailable.
     connection: Mutex<Option<StoreConnection>>,
-    lost: Notify,
-    doubted: Notify,
+    disconnected: Notify,
+    probe_requested: Notify,
     pub answers: SharedAnswers,
 }
 
@@ -53,8 +53,8 @@ impl Peers {
             config,
             worker,
             connection: Mutex::default(),
-            lost: Notify::new(),
-            doubted: Notify::new(),
+            disconnected: Notify::new(),
+            probe_requested: Notify::new(),
             answers: SharedAnswers::default(),
         }
     }
@@ -72,14 +72,14 @@ impl Peers {
     }
 
     /// Discards a failed connection and wakes the task that opens a new one.
-    fn lose(&self) {
+    fn disconnect(&self) {
         *self.connection.lock() = None;
-        self.lost.notify_one();
+        self.disconnected.notify_one();
     }
 
     /// Asks for a check of the connection, after a command exceeded a deadline that is shorter than the connection's
     /// own.
-    fn doubt(&self) {
-        self.doubted.notify_one();
+    fn probe_connection(&self) {
+        self.probe_requested.notify_one();
     }
 }

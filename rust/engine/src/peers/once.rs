@@ -163,12 +163,12 @@ async fn claim(shared: &Arc<Shared>, ticket: &Ticket) -> Ruling {
     let mut claim = vec![UNDER_WAY];
     claim.extend(ticket.digest);
     claim.extend(own);
-    let mut ask = redis::cmd("SET");
-    ask.arg(&ticket.key).arg(&claim).arg("NX").arg("GET").arg("PX").arg(ttl_ms);
+    let mut command = redis::cmd("SET");
+    command.arg(&ticket.key).arg(&claim).arg("NX").arg("GET").arg("PX").arg(ttl_ms);
     let reply =
-        tokio::time::timeout(peers.config.deadline(), ask.query_async::<Option<Vec<u8>>>(&mut connection)).await;
+        tokio::time::timeout(peers.config.deadline(), command.query_async::<Option<Vec<u8>>>(&mut connection)).await;
     let Ok(Ok(known)) = reply else {
-        peers.lose();
+        peers.disconnect();
         return Ruling::Alone;
     };
     match known {
@@ -233,20 +233,20 @@ impl Drop for Claim {
 async fn write(shared: &Shared, key: &str, claim: &[u8], value: &[u8]) {
     let Some(peers) = shared.peers.as_ref() else { return };
     let Some(mut connection) = peers.connection() else { return };
-    let mut ask = redis::cmd("EVAL");
-    ask.arg(SETTLE).arg(1).arg(key).arg(claim).arg(value).arg(WINDOW_MS);
-    let done = tokio::time::timeout(peers.config.deadline(), ask.query_async::<u64>(&mut connection)).await;
+    let mut command = redis::cmd("EVAL");
+    command.arg(SETTLE).arg(1).arg(key).arg(claim).arg(value).arg(WINDOW_MS);
+    let done = tokio::time::timeout(peers.config.deadline(), command.query_async::<u64>(&mut connection)).await;
     if !matches!(done, Ok(Ok(_))) {
-        peers.lose();
+        peers.disconnect();
     }
 }
 
 async fn renew(mut connection: StoreConnection, key: String, claim: Vec<u8>, ttl_ms: u64) {
     loop {
         tokio::time::sleep(Duration::from_millis(ttl_ms / RENEWALS)).await;
-        let mut ask = redis::cmd("EVAL");
-        ask.arg(RENEW).arg(1).arg(&key).arg(&claim).arg(ttl_ms);
-        if ask.query_async::<u64>(&mut connection).await.unwrap_or_default() == 0 {
+        let mut command = redis::cmd("EVAL");
+        command.arg(RENEW).arg(1).arg(&key).arg(&claim).arg(ttl_ms);
+        if command.query_async::<u64>(&mut connection).await.unwrap_or_default() == 0 {
             // The store lost the claim. The call continues, and a repeat of the request performs the call again.
             return;
         }

@@ -29,17 +29,17 @@ const NAME_PREFIX: &str = "fairlead:1:answer:";
 const NAMES: &str = "fairlead:1:answer:*";
 
 /// How long a lookup may take before the request goes to the provider instead.
-const FINDING: Duration = Duration::from_millis(50);
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long an eviction may scan the store.
-const FORGETTING: Duration = Duration::from_secs(3);
+const EVICT_TIMEOUT: Duration = Duration::from_secs(3);
 /// One timeout or failure opens the breaker, because the next lookups would most likely fail as well.
 const LIMITS: BreakerLimits = BreakerLimits { degraded_after: 1, open_after: 1, reset_ms: 1_000, max_stretch: 16 };
 /// Concurrent writes to the store. Further responses are not shared.
 const MAX_WRITES: usize = 64;
 /// Names examined by one `SCAN` call.
-const LOOKED_AT: usize = 512;
+const SCAN_COUNT: usize = 512;
 /// Concurrent commands during such a scan.
-const AT_ONCE: usize = 64;
+const SCAN_CONCURRENCY: usize = 64;
 /// A scan that begins now finds every entry older than this.
 const RECENT_MS: u64 = 5_000;
 
@@ -47,7 +47,7 @@ const RECENT_MS: u64 = 5_000;
 #[derive(Debug, Default)]
 pub struct SharedAnswers {
     breaker: Mutex<Breaker>,
-    left: Mutex<LeftAnswers>,
+    stored: Mutex<StoredAnswers>,
     writes: AtomicUsize,
     /// When the operator last disabled sharing. Older entries are not served, whether or not they are deleted yet.
     off_ms: AtomicU64,
@@ -93,23 +93,23 @@ fn count(counter: &AtomicU64) {
 
 /// The responses that this worker stored, oldest first. All workers together stay within the operator's size limit.
 #[derive(Debug, Default)]
-struct LeftAnswers {
-    queue: VecDeque<LeftAnswer>,
+struct StoredAnswers {
+    queue: VecDeque<StoredAnswer>,
     bytes: u64,
 }
 
 #[derive(Debug)]
-struct LeftAnswer {
+struct StoredAnswer {
     key: Digest,
     bytes: u64,
-    left_ms: u64,
+    stored_ms: u64,
     expires_ms: u64,
 }
 
-impl LeftAnswers {
+impl StoredAnswers {
     /// Adds an entry and returns the keys that must be deleted to stay within the limit.
-    fn add(&mut self, answer: LeftAnswer, max_bytes: u64) -> Vec<Digest> {
-        let now_ms = answer.left_ms;
+    fn add(&mut self, answer: StoredAnswer, max_bytes: u64) -> Vec<Digest> {
+        let now_ms = answer.stored_ms;
         let key = answer.key;
         self.bytes += answer.bytes;
         self.queue.push_back(answer);
@@ -129,18 +129,18 @@ impl LeftAnswers {
     }
 
     fn since(&self, ms: u64) -> Vec<Digest> {
-        self.queue.iter().rev().take_while(|left| left.left_ms >= ms).map(|left| left.key).collect()
+        self.queue.iter().rev().take_while(|stored| stored.stored_ms >= ms).map(|stored| stored.key).collect()
     }
 }
 
 /// A lookup in progress. If it is dropped before it ends, for example because the caller left, it returns the breaker's
 /// probe.
-struct Question<'a> {
+struct Lookup<'a> {
     answers: &'a SharedAnswers,
     is_over: bool,
 }
 
-impl Question<'_> {
+impl Lookup<'_> {
     fn end(mut self, has_succeeded: bool) {
         self.is_over = true;
         let mut breaker = self.answers.breaker.lock();
@@ -152,7 +152,7 @@ impl Question<'_> {
     }
 }
 
-impl Drop for Question<'_> {
+impl Drop for Lookup<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.answers.breaker.lock().give_up_probe();
@@ -166,7 +166,7 @@ fn name_of(key: &Digest) -> String {
 
 /// The size limit for the stored responses of all workers together.
 fn max_bytes(shared: &Shared) -> u64 {
-    bytes_of(&shared.live.load().snapshot.cache)
+    bytes_of(&shared.active.load().snapshot.cache)
 }
 
 fn bytes_of(settings: &CacheSettings) -> u64 {
@@ -179,7 +179,7 @@ fn bytes_of(settings: &CacheSettings) -> u64 {
 
 /// Applies a new snapshot. If it disables sharing, the responses that workers stored are deleted; each worker clears
 /// its own cache as well.
-pub fn follow(shared: &Arc<Shared>, before: &Snapshot) {
+pub fn apply_settings(shared: &Arc<Shared>, before: &Snapshot) {
     let Some(peers) = shared.peers.as_ref() else { return };
     let was_on = before.version > 0 && bytes_of(&before.cache) > 0;
     if !was_on || max_bytes(shared) > 0 {
@@ -189,41 +189,41 @@ pub fn follow(shared: &Arc<Shared>, before: &Snapshot) {
     let own = Arc::clone(shared);
     // The eviction has its own deadline. Every worker runs it, so nothing is missed if one of them exits.
     drop(crate::task::spawn(async move {
-        if let Err(reason) = forget(&own, &EntryFilter::default()).await {
-            tracing::warn!(reason, "answers were switched off, and some may stay in the store until their end");
+        if let Err(reason) = evict(&own, &EntryFilter::default()).await {
+            tracing::warn!(reason, "sharing was switched off, and some answers stay in the store until they expire");
         }
     }));
 }
 
 /// The other workers, if responses are shared with them.
-fn sharing(shared: &Shared) -> Option<&Peers> {
+fn sharing_peers(shared: &Shared) -> Option<&Peers> {
     shared.peers.as_ref().filter(|_| max_bytes(shared) > 0)
 }
 
 /// Looks up the response to exactly this request among those that workers stored.
-pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
-    let peers = sharing(shared)?;
+pub async fn get(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
+    let peers = sharing_peers(shared)?;
     let answers = &peers.answers;
     let connection = peers.connection();
-    let is_asked = connection.is_some() && answers.breaker.lock().try_pass(&LIMITS, clock::monotonic_ms());
-    let Some(mut connection) = connection.filter(|_| is_asked) else {
+    let may_ask = connection.is_some() && answers.breaker.lock().try_pass(&LIMITS, clock::monotonic_ms());
+    let Some(mut connection) = connection.filter(|_| may_ask) else {
         count(&answers.counts.lookups_skipped);
         return None;
     };
-    let question = Question { answers, is_over: false };
+    let lookup = Lookup { answers, is_over: false };
     let name = name_of(key);
-    let mut ask = redis::cmd("GET");
-    ask.arg(&name);
-    let asking = ask.query_async::<Option<Vec<u8>>>(&mut connection);
-    let answer = tokio::time::timeout(FINDING.min(peers.config.deadline()), asking).await;
-    question.end(matches!(answer, Ok(Ok(_))));
+    let mut command = redis::cmd("GET");
+    command.arg(&name);
+    let asking = command.query_async::<Option<Vec<u8>>>(&mut connection);
+    let answer = tokio::time::timeout(LOOKUP_TIMEOUT.min(peers.config.deadline()), asking).await;
+    lookup.end(matches!(answer, Ok(Ok(_))));
     let Ok(Ok(answer)) = answer else {
         count(&answers.counts.lookups_failed);
         // A timeout may be a brief delay; an error means that the connection failed.
         if answer.is_err() {
-            peers.doubt();
+            peers.probe_connection();
         } else {
-            peers.lose();
+            peers.disconnect();
         }
         return None;
     };
@@ -239,8 +239,8 @@ pub async fn find(shared: &Shared, key: &Digest) -> Option<CachedAnswer> {
 
 /// Stores a response for the other workers, unless an eviction happens meanwhile (`Cache::revision`). The caller does
 /// not wait.
-pub fn leave(shared: &Arc<Shared>, entry: CachedAnswer, revision: u64) {
-    let Some(peers) = sharing(shared) else { return };
+pub fn put(shared: &Arc<Shared>, entry: CachedAnswer, revision: u64) {
+    let Some(peers) = sharing_peers(shared) else { return };
     let answers = &peers.answers;
     let is_closed = answers.breaker.lock().phase(&LIMITS, clock::monotonic_ms()) == BreakerPhase::Closed;
     let is_small = entry.body.len() <= envelope::MAX_SHARED_BYTES;
@@ -269,16 +269,16 @@ async fn write(shared: &Shared, peers: &Peers, connection: StoreConnection, entr
     let sealed = envelope::seal(entry, &name, &shared.config.sealer);
     let sealed = sealed.filter(|sealed| sealed.len() as u64 <= own_bytes && expires_ms > now_ms);
     let Some(sealed) = sealed else { return count(&answers.counts.writes_skipped) };
-    let left = LeftAnswer { key, bytes: (sealed.len() + name.len()) as u64, left_ms: now_ms, expires_ms };
-    let gone = answers.left.lock().add(left, own_bytes);
-    let mut ask = redis::cmd("SET");
-    ask.arg(&name).arg(&sealed).arg("PX").arg(expires_ms - now_ms);
+    let stored = StoredAnswer { key, bytes: (sealed.len() + name.len()) as u64, stored_ms: now_ms, expires_ms };
+    let gone = answers.stored.lock().add(stored, own_bytes);
+    let mut command = redis::cmd("SET");
+    command.arg(&name).arg(&sealed).arg("PX").arg(expires_ms - now_ms);
     let mut own = connection.clone();
-    let written = tokio::time::timeout(peers.config.deadline(), ask.query_async::<()>(&mut own)).await;
+    let written = tokio::time::timeout(peers.config.deadline(), command.query_async::<()>(&mut own)).await;
     if !matches!(written, Ok(Ok(()))) {
         count(&answers.counts.writes_failed);
         answers.breaker.lock().fail(&LIMITS, clock::monotonic_ms());
-        return if written.is_err() { peers.doubt() } else { peers.lose() };
+        return if written.is_err() { peers.probe_connection() } else { peers.disconnect() };
     }
     count(&answers.counts.stored);
     delete(&connection, gone).await;
@@ -299,58 +299,62 @@ async fn delete(connection: &StoreConnection, keys: Vec<Digest>) -> u64 {
         // An entry that could not be deleted still expires.
         sum + deleted.unwrap_or_default()
     };
-    deleting.buffer_unordered(AT_ONCE).fold(0, count).await
+    deleting.buffer_unordered(SCAN_CONCURRENCY).fold(0, count).await
 }
 
 /// The filter of an eviction, as workers exchange it.
 #[derive(Debug, Serialize, Deserialize)]
-struct ForgetNotice {
+struct EvictionNotice {
     filter: EntryFilter,
 }
 
 /// The error when the store does not respond to an eviction.
-const AWAY: &str = "the store that workers share does not answer, and may still hold what was to be forgotten";
+const STORE_UNAVAILABLE: &str = "the shared store does not answer, and may still have the entries";
 
 /// Deletes the matching entries from the store and returns their number. Call this before this worker evicts from its
-/// own cache, and call [`tell_workers`] after that.
-pub async fn forget(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'static str> {
+/// own cache, and call [`broadcast_eviction`] after that.
+pub async fn evict(shared: &Shared, filter: &EntryFilter) -> Result<u64, &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(0) };
     let Some(mut connection) = peers.connection() else {
-        return if sharing(shared).is_some() { Err(AWAY) } else { Ok(0) };
+        return if sharing_peers(shared).is_some() { Err(STORE_UNAVAILABLE) } else { Ok(0) };
     };
-    let walking = walk(&mut connection, &shared.config.sealer, filter);
-    match tokio::time::timeout(FORGETTING, walking).await {
+    let scan = scan_and_delete(&mut connection, &shared.config.sealer, filter);
+    match tokio::time::timeout(EVICT_TIMEOUT, scan).await {
         Ok(Ok(count)) => Ok(count),
-        _ => Err(AWAY),
+        _ => Err(STORE_UNAVAILABLE),
     }
 }
 
 /// Deletes the matching entries that this worker stored during the scan, and asks the other workers to evict the same
 /// entries.
-pub async fn tell_workers(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
+pub async fn broadcast_eviction(shared: &Shared, filter: &EntryFilter) -> Result<(), &'static str> {
     let Some(peers) = shared.peers.as_ref() else { return Ok(()) };
-    forget_latest(shared, filter).await;
+    evict_latest(shared, filter).await;
     let Some(connection) = peers.connection() else { return Ok(()) };
-    let message = notice::write(&peers.worker, &ForgetNotice { filter: filter.clone() }).ok_or(AWAY)?;
-    if peers.publish(connection, super::FORGOTTEN, message).await {
+    let message = notice::write(&peers.worker, &EvictionNotice { filter: filter.clone() }).ok_or(STORE_UNAVAILABLE)?;
+    if peers.publish(connection, super::EVICTIONS, message).await {
         Ok(())
     } else {
-        Err(AWAY)
+        Err(STORE_UNAVAILABLE)
     }
 }
 
 /// Scans all entries in the store and deletes those that match.
-async fn walk(connection: &mut StoreConnection, sealer: &Sealer, filter: &EntryFilter) -> Result<u64, RedisError> {
+async fn scan_and_delete(
+    connection: &mut StoreConnection,
+    sealer: &Sealer,
+    filter: &EntryFilter,
+) -> Result<u64, RedisError> {
     let mut count = 0;
     for primary in connection.primaries().await? {
         let mut cursor = 0_u64;
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(NAMES).arg("COUNT").arg(LOOKED_AT);
-            let page = connection.ask_primary(primary, scan).await?;
+            scan.arg(cursor).arg("MATCH").arg(NAMES).arg("COUNT").arg(SCAN_COUNT);
+            let page = connection.query_primary(primary, scan).await?;
             let (next, names) = <(u64, Vec<String>)>::from_redis_value(page)?;
-            let fitting: Vec<Digest> = heads(connection, sealer, names, filter).await?;
-            count += delete(connection, fitting).await;
+            let matching: Vec<Digest> = heads(connection, sealer, names, filter).await?;
+            count += delete(connection, matching).await;
             cursor = next;
             if cursor == 0 {
                 break;
@@ -370,43 +374,43 @@ async fn heads(
     let asking = stream::iter(names).map(|name| {
         let mut connection = connection.clone();
         async move {
-            let mut ask = redis::cmd("GETRANGE");
-            ask.arg(&name).arg(0).arg(HEAD_BYTES - 1);
-            let head: Vec<u8> = ask.query_async(&mut connection).await?;
+            let mut command = redis::cmd("GETRANGE");
+            command.arg(&name).arg(0).arg(HEAD_BYTES - 1);
+            let head: Vec<u8> = command.query_async(&mut connection).await?;
             Ok::<_, RedisError>((name, head))
         }
     });
-    let replies: Vec<Result<_, RedisError>> = asking.buffer_unordered(AT_ONCE).collect().await;
+    let replies: Vec<Result<_, RedisError>> = asking.buffer_unordered(SCAN_CONCURRENCY).collect().await;
     let now_ms = clock::unix_ms();
-    let mut fitting = Vec::new();
+    let mut matching = Vec::new();
     for read in replies {
         let (name, head) = read?;
         // An entry that cannot be opened belongs to another instance and is served to nobody here.
         let meta = envelope::open_head(&head, &name, sealer);
-        fitting.extend(meta.filter(|meta| filter.fits(meta, now_ms)).map(|meta| meta.key));
+        matching.extend(meta.filter(|meta| filter.fits(meta, now_ms)).map(|meta| meta.key));
     }
-    Ok(fitting)
+    Ok(matching)
 }
 
 /// Deletes the matching entries that this worker stored recently: a scan may have passed their keys before they were
 /// written.
-async fn forget_latest(shared: &Shared, filter: &EntryFilter) {
+async fn evict_latest(shared: &Shared, filter: &EntryFilter) {
     let Some(peers) = shared.peers.as_ref() else { return };
     let Some(connection) = peers.connection() else { return };
-    let latest = peers.answers.left.lock().since(clock::unix_ms().saturating_sub(RECENT_MS));
+    let latest = peers.answers.stored.lock().since(clock::unix_ms().saturating_sub(RECENT_MS));
     let names = latest.iter().map(name_of).collect();
     let deleting = async {
-        let fitting = heads(&connection, &shared.config.sealer, names, filter).await?;
-        Ok::<_, RedisError>(delete(&connection, fitting).await)
+        let matching = heads(&connection, &shared.config.sealer, names, filter).await?;
+        Ok::<_, RedisError>(delete(&connection, matching).await)
     };
     if !matches!(tokio::time::timeout(peers.config.deadline(), deleting).await, Ok(Ok(_))) {
-        peers.doubt();
+        peers.probe_connection();
     }
 }
 
 /// Evicts the entries that another worker evicted.
-pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
-    let Some(ForgetNotice { filter }) = notice::read(&peers.worker, payload) else { return };
+pub(super) fn on_notice(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
+    let Some(EvictionNotice { filter }) = notice::read(&peers.worker, payload) else { return };
     let own = Arc::clone(shared);
     // The task ends without supervision: each of its steps is bounded.
     drop(crate::task::spawn(async move {
@@ -418,9 +422,9 @@ pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
         let copy = filter.clone();
         let forgetting = blocking::disk(move || if is_all { store.clear() } else { store.forget(&copy) });
         if let Err(fault) = forgetting.await {
-            tracing::error!(%fault, "what another worker forgot is still kept here");
+            tracing::error!(%fault, "entries that another worker evicted are still cached here");
         }
-        forget_latest(&own, &filter).await;
+        evict_latest(&own, &filter).await;
     }));
 }
 
@@ -428,23 +432,23 @@ pub(super) fn hear(shared: &Arc<Shared>, peers: &Peers, payload: &[u8]) {
 mod tests {
     use super::*;
 
-    fn left(key: u8, bytes: u64, left_ms: u64) -> LeftAnswer {
-        LeftAnswer { key: [key; 32], bytes, left_ms, expires_ms: left_ms + 100 }
+    fn stored(key: u8, bytes: u64, stored_ms: u64) -> StoredAnswer {
+        StoredAnswer { key: [key; 32], bytes, stored_ms, expires_ms: stored_ms + 100 }
     }
 
     #[test]
     fn the_oldest_go_when_there_is_no_room() {
-        let mut answers = LeftAnswers::default();
-        assert!(answers.add(left(1, 40, 0), 100).is_empty());
-        assert!(answers.add(left(2, 40, 10), 100).is_empty());
-        assert_eq!(answers.add(left(3, 60, 20), 100), [[1; 32]]);
+        let mut answers = StoredAnswers::default();
+        assert!(answers.add(stored(1, 40, 0), 100).is_empty());
+        assert!(answers.add(stored(2, 40, 10), 100).is_empty());
+        assert_eq!(answers.add(stored(3, 60, 20), 100), [[1; 32]]);
         assert_eq!(answers.bytes, 100);
         assert_eq!(answers.since(15), [[3; 32]]);
         // An expired entry is removed without being returned.
-        assert!(answers.add(left(4, 100, 120), 100).is_empty());
+        assert!(answers.add(stored(4, 100, 120), 100).is_empty());
         assert_eq!((answers.bytes, answers.queue.len()), (100, 1));
         // The same key again is overwritten in the store, so it is not deleted.
-        assert!(answers.add(left(4, 100, 130), 100).is_empty());
+        assert!(answers.add(stored(4, 100, 130), 100).is_empty());
         assert_eq!((answers.bytes, answers.queue.len()), (100, 1));
     }
 }

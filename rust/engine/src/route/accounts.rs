@@ -39,12 +39,12 @@ impl Accounts {
     }
 
     /// Returns the indices into `facts` in the order to try them; see [`AccountOrder::order`].
-    pub fn order(&self, provider: &str, facts: &[Facts], priorities: &[u32], ask: &Demand) -> CandidateOrder {
+    pub fn order(&self, provider: &str, facts: &[Facts], priorities: &[u32], demand: &Demand) -> CandidateOrder {
         let strategy = self.strategy(provider);
         match self.orders.get(provider) {
-            Some(order) => order.lock().order(strategy, facts, priorities, ask),
+            Some(order) => order.lock().order(strategy, facts, priorities, demand),
             // The connections of several providers share one prefix.
-            None => fresh().lock().order(strategy, facts, priorities, ask),
+            None => fresh().lock().order(strategy, facts, priorities, demand),
         }
     }
 }

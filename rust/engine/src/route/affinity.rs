@@ -12,9 +12,9 @@ const LONG_IDLE_MS: u64 = 60 * 60_000;
 
 /// How long after an announcement a worker announces an entry in use again. Other workers expire the entry after
 /// `IDLE_MS`, so it is renewed before that.
-const RETELL_MS: u64 = IDLE_MS / 3;
+const ANNOUNCE_AGAIN_MS: u64 = IDLE_MS / 3;
 /// The most entries that wait to be announced. An entry that does not fit is announced on the session's next turn.
-const MAX_UNTOLD: usize = 10_000;
+const MAX_UNANNOUNCED: usize = 10_000;
 /// If two workers placed the same session within this time, neither knew of the other's choice.
 const CROSSED_MS: u64 = 3_000;
 
@@ -22,36 +22,36 @@ const CROSSED_MS: u64 = 3_000;
 /// equal in every worker.
 #[derive(Debug, Default)]
 pub struct SessionAffinity {
-    sessions: Mutex<SessionPlaces>,
+    sessions: Mutex<SessionTargets>,
     /// Entries are announced to other workers.
     is_shared: bool,
 }
 
 #[derive(Debug, Default)]
-struct SessionPlaces {
-    places: HashMap<u64, Place>,
-    untold: Vec<u64>,
+struct SessionTargets {
+    targets: HashMap<u64, SessionTarget>,
+    unannounced: Vec<u64>,
 }
 
 /// The message that announces a session's target to other workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceNotice {
+pub struct SessionTargetNotice {
     session: u64,
     target: u64,
     idle_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SessionTarget {
     target: u64,
     used_ms: u64,
     /// How long after its last use the entry expires.
     idle_ms: u64,
     /// When this entry was last sent to, or received from, another worker.
-    told_ms: Option<u64>,
+    announced_ms: Option<u64>,
 }
 
-impl Place {
+impl SessionTarget {
     fn is_current(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.used_ms) < self.idle_ms
     }
@@ -64,19 +64,21 @@ impl SessionAffinity {
     }
 
     pub fn find(&self, session: u64, now_ms: u64) -> Option<u64> {
-        let place = *self.sessions.lock().places.get(&session)?;
-        place.is_current(now_ms).then_some(place.target)
+        let entry = *self.sessions.lock().targets.get(&session)?;
+        entry.is_current(now_ms).then_some(entry.target)
     }
 
     pub fn keep(&self, session: u64, target: u64, now_ms: u64) {
         let mut sessions = self.sessions.lock();
-        sessions.make_room(session, now_ms);
+        sessions.make_space(session, now_ms);
         // An entry that was prolonged to an hour keeps that time on later turns.
-        let before = sessions.places.get(&session).filter(|place| place.target == target && place.is_current(now_ms));
-        let idle_ms = before.map_or(IDLE_MS, |place| place.idle_ms);
-        let told_ms = before.and_then(|place| place.told_ms);
-        sessions.places.insert(session, Place { target, used_ms: now_ms, idle_ms, told_ms });
-        if self.is_shared && told_ms.is_none_or(|told_ms| now_ms.saturating_sub(told_ms) >= RETELL_MS) {
+        let before = sessions.targets.get(&session).filter(|entry| entry.target == target && entry.is_current(now_ms));
+        let idle_ms = before.map_or(IDLE_MS, |entry| entry.idle_ms);
+        let announced_ms = before.and_then(|entry| entry.announced_ms);
+        sessions.targets.insert(session, SessionTarget { target, used_ms: now_ms, idle_ms, announced_ms });
+        if self.is_shared
+            && announced_ms.is_none_or(|announced_ms| now_ms.saturating_sub(announced_ms) >= ANNOUNCE_AGAIN_MS)
+        {
             sessions.queue(session, now_ms);
         }
     }
@@ -84,68 +86,69 @@ impl SessionAffinity {
     /// Extends the entry to one hour, because the provider caches the session's prompt that long.
     pub fn prolong(&self, session: u64, now_ms: u64) {
         let mut sessions = self.sessions.lock();
-        let Some(place) = sessions.places.get_mut(&session).filter(|place| place.is_current(now_ms)) else { return };
-        let is_news = place.idle_ms != LONG_IDLE_MS;
-        (place.used_ms, place.idle_ms) = (now_ms, LONG_IDLE_MS);
+        let Some(entry) = sessions.targets.get_mut(&session).filter(|entry| entry.is_current(now_ms)) else { return };
+        let is_news = entry.idle_ms != LONG_IDLE_MS;
+        (entry.used_ms, entry.idle_ms) = (now_ms, LONG_IDLE_MS);
         if self.is_shared && is_news {
             sessions.queue(session, now_ms);
         }
     }
 
     /// Takes the entries that have not been announced to other workers yet.
-    pub fn news(&self) -> Vec<PlaceNotice> {
+    pub fn take_notices(&self) -> Vec<SessionTargetNotice> {
         let mut sessions = self.sessions.lock();
-        let SessionPlaces { places, untold } = &mut *sessions;
+        let SessionTargets { targets, unannounced } = &mut *sessions;
         let notice = |session: u64| {
-            let place = places.get(&session)?;
-            Some(PlaceNotice { session, target: place.target, idle_ms: place.idle_ms })
+            let entry = targets.get(&session)?;
+            Some(SessionTargetNotice { session, target: entry.target, idle_ms: entry.idle_ms })
         };
-        untold.drain(..).filter_map(notice).collect()
+        unannounced.drain(..).filter_map(notice).collect()
     }
 
     /// Stores a target that another worker announced. If two announcements crossed, both workers keep the same target.
-    pub fn hear(&self, notice: PlaceNotice, now_ms: u64) {
-        let mut places = self.sessions.lock();
-        let own = places.places.get(&notice.session).filter(|place| place.is_current(now_ms));
-        let has_crossed =
-            own.and_then(|own| own.told_ms).is_some_and(|told_ms| now_ms.saturating_sub(told_ms) < CROSSED_MS);
+    pub fn apply_notice(&self, notice: SessionTargetNotice, now_ms: u64) {
+        let mut targets = self.sessions.lock();
+        let own = targets.targets.get(&notice.session).filter(|entry| entry.is_current(now_ms));
+        let has_crossed = own
+            .and_then(|own| own.announced_ms)
+            .is_some_and(|announced_ms| now_ms.saturating_sub(announced_ms) < CROSSED_MS);
         if has_crossed && own.is_some_and(|own| own.target < notice.target) {
             return;
         }
-        places.make_room(notice.session, now_ms);
+        targets.make_space(notice.session, now_ms);
         let idle_ms = notice.idle_ms.min(LONG_IDLE_MS);
-        let place = Place { target: notice.target, used_ms: now_ms, idle_ms, told_ms: Some(now_ms) };
-        places.places.insert(notice.session, place);
+        let entry = SessionTarget { target: notice.target, used_ms: now_ms, idle_ms, announced_ms: Some(now_ms) };
+        targets.targets.insert(notice.session, entry);
     }
 }
 
-impl SessionPlaces {
+impl SessionTargets {
     fn queue(&mut self, session: u64, now_ms: u64) {
-        if self.untold.len() >= MAX_UNTOLD {
+        if self.unannounced.len() >= MAX_UNANNOUNCED {
             return;
         }
-        if let Some(place) = self.places.get_mut(&session) {
-            place.told_ms = Some(now_ms);
-            self.untold.push(session);
+        if let Some(entry) = self.targets.get_mut(&session) {
+            entry.announced_ms = Some(now_ms);
+            self.unannounced.push(session);
         }
     }
 
-    fn make_room(&mut self, session: u64, now_ms: u64) {
-        if self.places.len() >= MAX_SESSIONS && !self.places.contains_key(&session) {
-            sweep(&mut self.places, now_ms);
+    fn make_space(&mut self, session: u64, now_ms: u64) {
+        if self.targets.len() >= MAX_SESSIONS && !self.targets.contains_key(&session) {
+            sweep(&mut self.targets, now_ms);
         }
     }
 }
 
 /// Removes expired entries. If they are less than a tenth of all entries, also removes the older half, so that sweeps
 /// are rare.
-fn sweep(sessions: &mut HashMap<u64, Place>, now_ms: u64) {
-    sessions.retain(|_, place| place.is_current(now_ms));
+fn sweep(sessions: &mut HashMap<u64, SessionTarget>, now_ms: u64) {
+    sessions.retain(|_, entry| entry.is_current(now_ms));
     if sessions.len() > MAX_SESSIONS / 10 * 9 {
-        let mut used: Vec<u64> = sessions.values().map(|place| place.used_ms).collect();
+        let mut used: Vec<u64> = sessions.values().map(|entry| entry.used_ms).collect();
         let middle = used.len() / 2;
         let (_, &mut median, _) = used.select_nth_unstable(middle);
-        sessions.retain(|_, place| place.used_ms > median);
+        sessions.retain(|_, entry| entry.used_ms > median);
     }
 }
 
@@ -155,25 +158,25 @@ mod tests {
 
     #[test]
     fn a_place_is_kept_while_it_is_used() {
-        let places = SessionAffinity::default();
-        places.keep(1, 7, 0);
-        assert_eq!(places.find(1, IDLE_MS - 1), Some(7));
-        assert_eq!(places.find(1, IDLE_MS), None);
-        assert_eq!(places.find(2, 0), None);
+        let targets = SessionAffinity::default();
+        targets.keep(1, 7, 0);
+        assert_eq!(targets.find(1, IDLE_MS - 1), Some(7));
+        assert_eq!(targets.find(1, IDLE_MS), None);
+        assert_eq!(targets.find(2, 0), None);
     }
 
     #[test]
     fn a_place_whose_provider_keeps_prompts_for_an_hour_is_kept_as_long() {
-        let places = SessionAffinity::default();
-        places.keep(1, 7, 0);
-        places.prolong(1, 0);
-        assert_eq!(places.find(1, LONG_IDLE_MS - 1), Some(7));
-        places.keep(1, 7, 10);
-        assert_eq!(places.find(1, LONG_IDLE_MS + 9), Some(7), "another turn makes it no shorter");
-        places.keep(1, 8, 20);
-        assert_eq!(places.find(1, IDLE_MS + 20), None, "another target has kept nothing yet");
-        places.prolong(2, 0);
-        assert_eq!(places.find(2, 0), None);
+        let targets = SessionAffinity::default();
+        targets.keep(1, 7, 0);
+        targets.prolong(1, 0);
+        assert_eq!(targets.find(1, LONG_IDLE_MS - 1), Some(7));
+        targets.keep(1, 7, 10);
+        assert_eq!(targets.find(1, LONG_IDLE_MS + 9), Some(7), "another turn makes it no shorter");
+        targets.keep(1, 8, 20);
+        assert_eq!(targets.find(1, IDLE_MS + 20), None, "another target has kept nothing yet");
+        targets.prolong(2, 0);
+        assert_eq!(targets.find(2, 0), None);
     }
 
     #[test]
@@ -181,22 +184,22 @@ mod tests {
         let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
         here.keep(1, 7, 0);
         here.keep(1, 7, 10);
-        let news = here.news();
-        assert_eq!(news, [PlaceNotice { session: 1, target: 7, idle_ms: IDLE_MS }]);
-        there.hear(news[0], 20);
+        let news = here.take_notices();
+        assert_eq!(news, [SessionTargetNotice { session: 1, target: 7, idle_ms: IDLE_MS }]);
+        there.apply_notice(news[0], 20);
         assert_eq!(there.find(1, IDLE_MS), Some(7));
         there.keep(1, 7, 30);
-        assert!(there.news().is_empty(), "what was heard is not told on");
-        here.keep(1, 7, RETELL_MS);
-        assert_eq!(here.news().len(), 1, "it does not end there while it is used here");
-        here.keep(1, 8, RETELL_MS + 1);
-        assert_eq!(here.news()[0].target, 8);
-        here.prolong(1, RETELL_MS + 2);
-        here.prolong(1, RETELL_MS + 3);
-        assert_eq!(here.news(), [PlaceNotice { session: 1, target: 8, idle_ms: LONG_IDLE_MS }]);
+        assert!(there.take_notices().is_empty(), "received notices are not forwarded");
+        here.keep(1, 7, ANNOUNCE_AGAIN_MS);
+        assert_eq!(here.take_notices().len(), 1, "it does not end there while it is used here");
+        here.keep(1, 8, ANNOUNCE_AGAIN_MS + 1);
+        assert_eq!(here.take_notices()[0].target, 8);
+        here.prolong(1, ANNOUNCE_AGAIN_MS + 2);
+        here.prolong(1, ANNOUNCE_AGAIN_MS + 3);
+        assert_eq!(here.take_notices(), [SessionTargetNotice { session: 1, target: 8, idle_ms: LONG_IDLE_MS }]);
         let alone = SessionAffinity::default();
         alone.keep(1, 7, 0);
-        assert!(alone.news().is_empty(), "nobody wants to know");
+        assert!(alone.take_notices().is_empty(), "nobody wants to know");
     }
 
     #[test]
@@ -204,12 +207,12 @@ mod tests {
         let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
         here.keep(1, 7, 0);
         there.keep(1, 8, 0);
-        let (ours, theirs) = (here.news(), there.news());
-        here.hear(theirs[0], 10);
-        there.hear(ours[0], 10);
+        let (ours, theirs) = (here.take_notices(), there.take_notices());
+        here.apply_notice(theirs[0], 10);
+        there.apply_notice(ours[0], 10);
         assert_eq!((here.find(1, 20), there.find(1, 20)), (Some(7), Some(7)));
-        let moved = PlaceNotice { session: 1, target: 9, idle_ms: u64::MAX };
-        here.hear(moved, 2 * CROSSED_MS);
+        let moved = SessionTargetNotice { session: 1, target: 9, idle_ms: u64::MAX };
+        here.apply_notice(moved, 2 * CROSSED_MS);
         assert_eq!(here.find(1, 2 * CROSSED_MS + LONG_IDLE_MS - 1), Some(9));
         assert_eq!(
             here.find(1, 2 * CROSSED_MS + LONG_IDLE_MS),
@@ -220,22 +223,22 @@ mod tests {
 
     #[test]
     fn what_waits_to_be_told_has_a_bound() {
-        let places = SessionAffinity::new(true);
-        for session in 0..=MAX_UNTOLD as u64 {
-            places.keep(session, 1, 0);
+        let targets = SessionAffinity::new(true);
+        for session in 0..=MAX_UNANNOUNCED as u64 {
+            targets.keep(session, 1, 0);
         }
-        assert_eq!(places.news().len(), MAX_UNTOLD);
-        places.keep(MAX_UNTOLD as u64, 1, 1);
-        assert_eq!(places.news().len(), 1, "its next turn tells it");
+        assert_eq!(targets.take_notices().len(), MAX_UNANNOUNCED);
+        targets.keep(MAX_UNANNOUNCED as u64, 1, 1);
+        assert_eq!(targets.take_notices().len(), 1, "its next turn tells it");
     }
 
     #[test]
     fn there_are_never_more_than_fit() {
-        let places = SessionAffinity::default();
+        let targets = SessionAffinity::default();
         for session in 0..2 * MAX_SESSIONS as u64 {
-            places.keep(session, 1, session);
+            targets.keep(session, 1, session);
         }
-        assert!(places.sessions.lock().places.len() <= MAX_SESSIONS);
-        assert_eq!(places.find(2 * MAX_SESSIONS as u64 - 1, 2 * MAX_SESSIONS as u64), Some(1));
+        assert!(targets.sessions.lock().targets.len() <= MAX_SESSIONS);
+        assert_eq!(targets.find(2 * MAX_SESSIONS as u64 - 1, 2 * MAX_SESSIONS as u64), Some(1));
     }
 }

@@ -1,7 +1,7 @@
 //! The ordered targets of one request.
 
 use crate::route::prompt_use::PromptUse;
-use crate::upstream::limiter::Entrant;
+use crate::upstream::limiter::SlotRequest;
 use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
 use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy, ToolFilter};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The most targets that an error message lists.
-pub const TOLD_AT_MOST: usize = 12;
+pub const MAX_LISTED_TARGETS: usize = 12;
 
 /// The state of a combo's strategy and its random source.
 pub type Remembered = Arc<Mutex<(Memory, Random)>>;
@@ -28,7 +28,7 @@ pub struct Choice {
     pub model: String,
     /// The combo's decision. Absent for a single model.
     pub combo: Option<Box<ComboChoice>>,
-    /// The maximum output in tokens, if the key's limits leave no room for more.
+    /// The maximum output in tokens, if the key's limits allow no more.
     pub output_cap: Option<u64>,
     /// How members that a provider does not accept are handled, if the caller or its key chooses.
     pub inexpressible: Option<Inexpressible>,
@@ -111,8 +111,8 @@ impl Choice {
     }
 
     /// Describes a request of this many tokens for the admission control of the target's connection.
-    pub fn entrant(&self, at: usize, tokens: u64) -> Entrant<'_> {
-        Entrant { model: self.upstream_model(at), tokens, queue: self.queue(), cap: self.cap(at) }
+    pub fn slot_request(&self, at: usize, tokens: u64) -> SlotRequest<'_> {
+        SlotRequest { model: self.upstream_model(at), tokens, queue: self.queue(), cap: self.cap(at) }
     }
 
     /// The combo's queue settings.
@@ -139,9 +139,9 @@ impl Choice {
 
     /// Returns a copy with only the targets at these indices, in this order.
     #[must_use]
-    pub fn narrowed(&self, places: &[usize]) -> Self {
+    pub fn narrowed(&self, indices: &[usize]) -> Self {
         let mut combo = self.combo.as_ref().map(|combo| {
-            let legs = places.iter().filter_map(|&at| combo.legs.get(at).cloned()).collect();
+            let legs = indices.iter().filter_map(|&at| combo.legs.get(at).cloned()).collect();
             Box::new(ComboChoice { legs, ..(**combo).clone() })
         });
         if let Some(combo) = &mut combo {
@@ -149,9 +149,9 @@ impl Choice {
             combo.barred.clear();
         }
         Self {
-            targets: places.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),
-            upstream_model: places.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
-            model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
+            targets: indices.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),
+            upstream_model: indices.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
+            model: indices.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
             combo,
             output_cap: self.output_cap,
             inexpressible: self.inexpressible,

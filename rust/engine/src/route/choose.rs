@@ -1,12 +1,12 @@
 //! Selects the connections of a request and their order. The decision reads only the snapshot and in-memory state.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::clock;
 use crate::route::accounts::Accounts;
 use crate::route::choice::Choice;
 use crate::route::lease;
 use crate::upstream::target::Target;
-use fairlead_core::strategy::{identity, Demand, Facts, Standing};
+use fairlead_core::strategy::{identity, Availability, Demand, Facts};
 use fairlead_core::{policy, Error, ErrorKind, Key};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -39,24 +39,26 @@ pub struct RoutingHints<'a> {
 ///
 /// A pin selects the pinned connection only. The pin is ignored while that connection is in cooldown or waits. A pin to
 /// a connection that the prefix does not have or the key may not use is an error.
-pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'_>) -> Result<Choice, Error> {
+pub fn choose(active: &ActiveConfig, model: &str, key: Option<&Key>, hints: RoutingHints<'_>) -> Result<Choice, Error> {
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
     else {
         return Err(no_prefix(model));
     };
-    let upstream_model = live.snapshot.spelling(model).unwrap_or(upstream_model);
-    let candidates = live.snapshot.candidates(prefix);
+    let upstream_model = active.snapshot.spelling(model).unwrap_or(upstream_model);
+    let candidates = active.snapshot.candidates(prefix);
     if candidates.is_empty() {
-        return Err(not_found(format!("No provider has the prefix `{prefix}`; `GET /v1/models` lists what is there.")));
+        return Err(not_found(format!(
+            "No provider has the prefix `{prefix}`; `GET /v1/models` lists the available models."
+        )));
     }
     let now_ms = clock::monotonic_ms();
     let mut sorted = Candidates::new(upstream_model, hints);
-    for target in candidates.iter().take(MAX_CANDIDATES).filter_map(|&index| live.targets.get(index)?.as_ref()) {
+    for target in candidates.iter().take(MAX_CANDIDATES).filter_map(|&index| active.targets.get(index)?.as_ref()) {
         sorted.add(target, key, now_ms);
     }
     sorted.check(prefix)?;
-    let targets = sorted.targets(&live.accounts, hints);
+    let targets = sorted.targets(&active.accounts, hints);
     if targets.is_empty() {
         return Err(sorted.none_usable(prefix));
     }
@@ -64,7 +66,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, hints: RoutingHints<'
 }
 
 /// The usable connections of a prefix, and the reasons why others are excluded.
-#[expect(clippy::struct_excessive_bools, reason = "each is a reason of its own why a connection is left out")]
+#[expect(clippy::struct_excessive_bools, reason = "independent reasons why a connection is left out")]
 struct Candidates<'a> {
     upstream_model: &'a str,
     pin: Option<&'a str>,
@@ -121,10 +123,10 @@ impl<'a> Candidates<'a> {
         // A pin may name only a connection that is in the pool.
         self.is_pinned |= self.pin == Some(target.connection.id.as_str()) && !target.is_out_of_pool(now_ms);
         let facts = target.account_facts(self.upstream_model, now_ms);
-        if facts.standing == Standing::Closed {
+        if facts.availability == Availability::Closed {
             self.is_closed = true;
             self.is_broken |= target.is_broken(now_ms);
-            self.soonest_ms = self.soonest_ms.min(facts.rest_ms);
+            self.soonest_ms = self.soonest_ms.min(facts.cooldown_ms);
             return;
         }
         self.open.push(target);
@@ -150,7 +152,7 @@ impl<'a> Candidates<'a> {
     /// Returns the pinned connection alone if it is able to serve, otherwise all connections in the order to try them.
     fn targets(&mut self, accounts: &Accounts, hints: RoutingHints<'_>) -> SmallVec<[Arc<Target>; 4]> {
         let is_pinned = |at: &usize| Some(self.open[*at].connection.id.as_str()) == self.pin;
-        let pinned = (0..self.open.len()).find(is_pinned).filter(|&at| self.facts[at].standing.is_able());
+        let pinned = (0..self.open.len()).find(is_pinned).filter(|&at| self.facts[at].availability.is_able());
         if let Some(at) = pinned {
             return SmallVec::from_iter([Arc::clone(self.open[at])]);
         }
@@ -166,9 +168,9 @@ impl<'a> Candidates<'a> {
         let priorities: SmallVec<[u32; 8]> = self.open.iter().map(|target| target.connection.priority).collect();
         // Session affinity applies only without a pin.
         let last_target = hints.last_target.filter(|_| self.pin.is_none());
-        let ask = Demand { last_target, affinity: hints.affinity, ..Demand::default() };
-        let order = accounts.order(&first.connection.provider, &self.facts, &priorities, &ask);
-        order.iter().take(MAX_TARGETS).map(|&place| Arc::clone(self.open[usize::from(place)])).collect()
+        let demand = Demand { last_target, affinity: hints.affinity, ..Demand::default() };
+        let order = accounts.order(&first.connection.provider, &self.facts, &priorities, &demand);
+        order.iter().take(MAX_TARGETS).map(|&index| Arc::clone(self.open[usize::from(index)])).collect()
     }
 
     /// The error when no connection of the prefix can serve the request.
@@ -182,11 +184,11 @@ impl<'a> Candidates<'a> {
             return Error::gateway(ErrorKind::NoRoute, message);
         }
         if self.is_broken {
-            let message = format!("The provider `{prefix}` fails; it is asked again in {wait_s} s.");
+            let message = format!("The provider `{prefix}` is failing; it is tried again in {wait_s} s.");
             return Error::gateway(ErrorKind::NoRoute, message).after_s(wait_s.max(1));
         }
         if self.is_closed {
-            let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
+            let message = format!("The provider rate-limits every connection of `{prefix}`.");
             return Error::gateway(ErrorKind::UpstreamRateLimited, message).after_s(wait_s);
         }
         if self.is_leased {
@@ -219,7 +221,7 @@ mod tests {
     use fairlead_core::{Sealer, Snapshot};
     use std::collections::{HashMap, HashSet};
 
-    fn live() -> Live {
+    fn active() -> ActiveConfig {
         let connection = |id: &str, priority: u32, dialect: &str| {
             format!(
                 r#"{{"id":"{id}","provider":"n","prefixes":["{dialect}"],"dialect":"{dialect}","base_url":"http://{id}","auth":"none","priority":{priority}}}"#
@@ -229,61 +231,61 @@ mod tests {
             [connection("b", 2, "openai"), connection("a", 1, "openai"), connection("g", 1, "gemini")].join(",");
         let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
         let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-        Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+        ActiveConfig::build(snapshot, &ActiveConfig::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
     }
 
-    fn order(live: &Live) -> Vec<String> {
-        let choice = choose(live, "openai/meta/llama", None, RoutingHints::default()).expect("a choice");
+    fn order(active: &ActiveConfig) -> Vec<String> {
+        let choice = choose(active, "openai/meta/llama", None, RoutingHints::default()).expect("a choice");
         assert_eq!(choice.upstream_model, "meta/llama");
         choice.targets.iter().map(|target| target.connection.id.clone()).collect()
     }
 
-    fn rest(live: &Live, id: &str, hint_ms: Option<u64>) {
-        let target = live.targets.iter().flatten().find(|target| target.connection.id == id).expect("there");
+    fn rest(active: &ActiveConfig, id: &str, hint_ms: Option<u64>) {
+        let target = active.targets.iter().flatten().find(|target| target.connection.id == id).expect("there");
         target.blame(ErrorKind::UpstreamReset, hint_ms);
     }
 
     #[test]
     fn priority_decides_and_what_rests_comes_last() {
-        let live = live();
-        assert_eq!(order(&live), ["a", "b"]);
-        rest(&live, "a", None);
-        assert_eq!(order(&live), ["b", "a"]);
-        rest(&live, "b", None);
-        assert_eq!(order(&live).len(), 2, "when all rest, all are tried");
+        let active = active();
+        assert_eq!(order(&active), ["a", "b"]);
+        rest(&active, "a", None);
+        assert_eq!(order(&active), ["b", "a"]);
+        rest(&active, "b", None);
+        assert_eq!(order(&active).len(), 2, "when all rest, all are tried");
     }
 
     #[test]
     fn what_a_provider_closed_is_left_out_until_its_time() {
-        let live = live();
-        rest(&live, "a", Some(60_000));
-        assert_eq!(order(&live), ["b"]);
-        rest(&live, "b", Some(9_500));
-        let error = choose(&live, "openai/m", None, RoutingHints::default()).expect_err("closed");
+        let active = active();
+        rest(&active, "a", Some(60_000));
+        assert_eq!(order(&active), ["b"]);
+        rest(&active, "b", Some(9_500));
+        let error = choose(&active, "openai/m", None, RoutingHints::default()).expect_err("closed");
         assert_eq!((error.kind, error.retry_after_s), (ErrorKind::UpstreamRateLimited, Some(10)));
     }
 
-    fn pinned(live: &Live, id: &str) -> Result<Vec<String>, ErrorKind> {
+    fn pinned(active: &ActiveConfig, id: &str) -> Result<Vec<String>, ErrorKind> {
         let wish = RoutingHints { pin: Some(id), ..RoutingHints::default() };
-        let choice = choose(live, "openai/m", None, wish).map_err(|error| error.kind)?;
+        let choice = choose(active, "openai/m", None, wish).map_err(|error| error.kind)?;
         Ok(choice.targets.iter().map(|target| target.connection.id.clone()).collect())
     }
 
     #[test]
     fn a_pin_is_strict_until_its_connection_rests() {
-        let live = live();
-        assert_eq!(pinned(&live, "b"), Ok(vec!["b".into()]));
+        let active = active();
+        assert_eq!(pinned(&active, "b"), Ok(vec!["b".into()]));
         for other in ["g", "nothing", ""] {
             assert_eq!(
-                pinned(&live, other),
+                pinned(&active, other),
                 Err(ErrorKind::InvalidRequest),
                 "another provider's and none are the same"
             );
         }
-        rest(&live, "b", None);
-        assert_eq!(pinned(&live, "b"), Ok(vec!["a".into(), "b".into()]));
-        rest(&live, "b", Some(60_000));
-        assert_eq!(pinned(&live, "b"), Ok(vec!["a".into()]));
+        rest(&active, "b", None);
+        assert_eq!(pinned(&active, "b"), Ok(vec!["a".into(), "b".into()]));
+        rest(&active, "b", Some(60_000));
+        assert_eq!(pinned(&active, "b"), Ok(vec!["a".into()]));
     }
 
     /// Counts the first choices of two hundred calls over five connections: four of equal priority and one of lower
@@ -297,10 +299,10 @@ mod tests {
         };
         let connections = [("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 2)].map(connection).join(",");
         let json = format!(r#"{{"version":1,"connections":[{connections}],"account_strategies":{strategies}}}"#);
-        let live = testing::live(&serde_json::from_str(&json).expect("JSON"));
+        let active = testing::active(&serde_json::from_str(&json).expect("JSON"));
         let mut counts = HashMap::new();
         for _ in 0..200 {
-            let choice = choose(&live, "n/m", None, hints).expect("a choice");
+            let choice = choose(&active, "n/m", None, hints).expect("a choice");
             assert_eq!((choice.targets.len(), choice.targets[4].connection.id.as_str()), (5, "e"));
             *counts.entry(choice.targets[0].connection.id.clone()).or_default() += 1;
         }
@@ -332,17 +334,17 @@ mod tests {
 
     #[test]
     fn a_session_stays_where_it_was() {
-        let live = live();
+        let active = active();
         let last_target = Some(identity(&["b", "m"]));
-        let choice =
-            choose(&live, "openai/m", None, RoutingHints { last_target, ..RoutingHints::default() }).expect("a choice");
+        let choice = choose(&active, "openai/m", None, RoutingHints { last_target, ..RoutingHints::default() })
+            .expect("a choice");
         assert_eq!(choice.targets.iter().map(|target| target.connection.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(choice.identity(0), last_target);
     }
 
     #[test]
     fn a_model_needs_a_prefix_that_somebody_has() {
-        let live = live();
+        let active = active();
         for (model, kind) in [
             ("m", ErrorKind::ModelNotFound),
             ("/m", ErrorKind::ModelNotFound),
@@ -350,7 +352,7 @@ mod tests {
             ("other/m", ErrorKind::ModelNotFound),
         ] {
             assert_eq!(
-                choose(&live, model, None, RoutingHints::default()).map(drop).map_err(|error| error.kind),
+                choose(&active, model, None, RoutingHints::default()).map(drop).map_err(|error| error.kind),
                 Err(kind),
                 "{model}"
             );

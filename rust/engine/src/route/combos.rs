@@ -2,11 +2,12 @@
 
 use crate::clock;
 use crate::route::accounts;
-use crate::route::choice::{Choice, ComboChoice, ComboTarget, Remembered, TOLD_AT_MOST};
+use crate::route::choice::{Choice, ComboChoice, ComboTarget, Remembered, MAX_LISTED_TARGETS};
 use crate::route::permitted::{self, Permitted};
 use crate::upstream::target::Target;
 use fairlead_core::strategy::{
-    auto, expand, Book, Candidate, Demand, Facts, Look, Memory, Obstacle, Pick, Random, Ready, Standing, Strategy, To,
+    auto, expand, Availability, Book, Candidate, Demand, Facts, Look, Memory, Obstacle, Pick, Random, Ready, Strategy,
+    To,
 };
 use fairlead_core::{Error, ErrorKind, Key, Snapshot};
 use parking_lot::Mutex;
@@ -58,15 +59,15 @@ impl Combos {
     }
 
     /// Returns the ordered targets for one request to the combo at this index.
-    pub fn choose(&self, reach: Reach<'_>, combo: usize, ask: &Demand, key: Option<&Key>) -> Result<Choice, Error> {
-        self.admit_size(combo, ask)?;
+    pub fn choose(&self, reach: Reach<'_>, combo: usize, demand: &Demand, key: Option<&Key>) -> Result<Choice, Error> {
+        self.admit_size(combo, demand)?;
         let own = self.permitted_book(reach, combo, key);
         let view = self.view(reach, combo, key, own.as_deref());
         let Some(ready) = view.book.get(view.at) else {
-            return Err(Error::gateway(ErrorKind::Internal, "A combo is not in the book that named it."));
+            return Err(Error::gateway(ErrorKind::Internal, "A combo is missing from the combos that refer to it."));
         };
         let mut desk = Desk { view: &view, now_ms: clock::monotonic_ms(), is_trial: false };
-        let found = expand(view.book, view.at, ask, &mut desk);
+        let found = expand(view.book, view.at, demand, &mut desk);
         let mut chosen: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
         let mut legs = Vec::with_capacity(found.picks.len());
         for pick in &found.picks {
@@ -76,10 +77,10 @@ impl Combos {
         }
         let closed = found.closed.iter().filter_map(|pick| view.leg(*pick));
         let closed: Vec<(Arc<str>, u64)> =
-            closed.map(|(target, leg)| (leg.model, target.standing(&leg.upstream_model, desk.now_ms).1)).collect();
+            closed.map(|(target, leg)| (leg.model, target.availability(&leg.upstream_model, desk.now_ms).1)).collect();
         let barred =
             found.barred.iter().filter_map(|(pick, obstacle)| Some((Arc::clone(&pick.of(view.book)?.name), *obstacle)));
-        let barred: Vec<(Arc<str>, Obstacle)> = barred.take(TOLD_AT_MOST).collect();
+        let barred: Vec<(Arc<str>, Obstacle)> = barred.take(MAX_LISTED_TARGETS).collect();
         let Some(first) = legs.first() else {
             let is_barred = !found.denied.is_empty() || (own.is_some() && ready.candidates.is_empty());
             return Err(none(ready, &closed, &barred, is_barred));
@@ -96,7 +97,7 @@ impl Combos {
                 tools: ready.tools.clone(),
                 prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
                 legs,
-                last_target: ask.last_target,
+                last_target: demand.last_target,
                 closed,
                 barred,
             })),
@@ -105,21 +106,21 @@ impl Combos {
     }
 
     /// Refuses a request that is longer than the combo's maximum length.
-    pub fn admit_size(&self, combo: usize, ask: &Demand) -> Result<(), Error> {
+    pub fn admit_size(&self, combo: usize, demand: &Demand) -> Result<(), Error> {
         let Some(ready) = self.book.get(combo) else { return Ok(()) };
-        let most = ready.rules.context_length.filter(|most| ask.input_tokens > *most);
-        most.map_or(Ok(()), |most| Err(too_long(ready, ask, most)))
+        let most = ready.rules.context_length.filter(|most| demand.input_tokens > *most);
+        most.map_or(Ok(()), |most| Err(too_long(ready, demand, most)))
     }
 
     /// Computes the decision for this request without changing any state. Every target is listed with the reason for
     /// its position.
-    pub fn try_out(&self, reach: Reach<'_>, combo: usize, ask: &Demand, key: Option<&Key>) -> Vec<Verdict> {
+    pub fn try_out(&self, reach: Reach<'_>, combo: usize, demand: &Demand, key: Option<&Key>) -> Vec<Verdict> {
         let own = self.permitted_book(reach, combo, key);
         let view = self.view(reach, combo, key, own.as_deref());
         let mut desk = Desk { view: &view, now_ms: clock::monotonic_ms(), is_trial: true };
-        let found = expand(view.book, view.at, ask, &mut desk);
+        let found = expand(view.book, view.at, demand, &mut desk);
         let mut verdicts = Vec::new();
-        let mut tell = |pick: Pick, reason: Option<String>| {
+        let mut report = |pick: Pick, reason: Option<String>| {
             let Some(candidate) = pick.of(view.book) else { return };
             let To::Connection { index, model } = &candidate.to else { return };
             let Some(target) = reach.targets.get(*index).and_then(Option::as_ref) else { return };
@@ -129,7 +130,7 @@ impl Combos {
             };
             let facts = target.facts(model, candidate.known, desk.now_ms);
             let pack = view.book.get(pick.combo).filter(|placed| placed.strategy == Strategy::Auto);
-            let score = pack.map(|placed| auto::score(&facts, ask.pack.unwrap_or(placed.params.pack)));
+            let score = pack.map(|placed| auto::score(&facts, demand.pack.unwrap_or(placed.params.pack)));
             verdicts.push(Verdict {
                 target: Arc::clone(target),
                 candidate: candidate.clone(),
@@ -139,14 +140,14 @@ impl Combos {
                 reason,
             });
         };
-        found.picks.iter().for_each(|pick| tell(*pick, None));
+        found.picks.iter().for_each(|pick| report(*pick, None));
         for pick in &found.closed {
-            let rest_ms =
-                view.leg(*pick).map_or(0, |(target, leg)| target.standing(&leg.upstream_model, desk.now_ms).1);
-            tell(*pick, Some(wait(rest_ms)));
+            let cooldown_ms =
+                view.leg(*pick).map_or(0, |(target, leg)| target.availability(&leg.upstream_model, desk.now_ms).1);
+            report(*pick, Some(wait(cooldown_ms)));
         }
-        found.barred.iter().for_each(|(pick, obstacle)| tell(*pick, Some(obstacle.to_string())));
-        found.denied.iter().for_each(|pick| tell(*pick, Some("the API key may not use it".to_owned())));
+        found.barred.iter().for_each(|(pick, obstacle)| report(*pick, Some(obstacle.to_string())));
+        found.denied.iter().for_each(|pick| report(*pick, Some("the API key may not use it".to_owned())));
         verdicts
     }
 
@@ -205,10 +206,10 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
-fn too_long(ready: &Ready, ask: &Demand, most: u64) -> Error {
+fn too_long(ready: &Ready, demand: &Demand, most: u64) -> Error {
     let message = format!(
         "The request has about {} tokens, and the combo `{}` takes {most} (`contextLength`): shorten it, or call another model.",
-        ask.input_tokens, ready.name
+        demand.input_tokens, ready.name
     );
     Error::client(ErrorKind::InvalidRequest, message).about("messages")
 }
@@ -225,14 +226,14 @@ fn none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle
 
 /// The excluded targets with their reasons, for an error response.
 pub fn excluded(closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle)]) -> Vec<Value> {
-    let closed = closed.iter().map(|(model, rest_ms)| json!({"target": &**model, "reason": wait(*rest_ms)}));
+    let closed = closed.iter().map(|(model, cooldown_ms)| json!({"target": &**model, "reason": wait(*cooldown_ms)}));
     let barred = barred.iter().map(|(model, obstacle)| json!({"target": &**model, "reason": obstacle.to_string()}));
-    closed.chain(barred).take(TOLD_AT_MOST).collect()
+    closed.chain(barred).take(MAX_LISTED_TARGETS).collect()
 }
 
 fn why_none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obstacle)], is_barred: bool) -> Error {
     let name = &ready.name;
-    let soonest_ms = closed.iter().map(|(_, rest_ms)| *rest_ms).min();
+    let soonest_ms = closed.iter().map(|(_, cooldown_ms)| *cooldown_ms).min();
     if soonest_ms == Some(u64::MAX) {
         let message = format!(
             "No target of the combo `{name}` can be used, because the providers refuse the accounts or their credentials. \
@@ -257,15 +258,18 @@ fn why_none(ready: &Ready, closed: &[(Arc<str>, u64)], barred: &[(Arc<str>, Obst
 
 /// Formats the waits for an error message: `<model>: waits <n> s`.
 pub fn waits(closed: &[(Arc<str>, u64)]) -> String {
-    let waits: Vec<String> =
-        closed.iter().take(TOLD_AT_MOST).map(|(model, rest_ms)| format!("{model}: {}", wait(*rest_ms))).collect();
+    let waits: Vec<String> = closed
+        .iter()
+        .take(MAX_LISTED_TARGETS)
+        .map(|(model, cooldown_ms)| format!("{model}: {}", wait(*cooldown_ms)))
+        .collect();
     waits.join("; ")
 }
 
-fn wait(rest_ms: u64) -> String {
-    match rest_ms {
+fn wait(cooldown_ms: u64) -> String {
+    match cooldown_ms {
         u64::MAX => "needs an operator".to_owned(),
-        rest_ms => format!("waits {} s", rest_ms.div_ceil(1_000)),
+        cooldown_ms => format!("waits {} s", cooldown_ms.div_ceil(1_000)),
     }
 }
 
@@ -280,7 +284,7 @@ impl Look for Desk<'_> {
     fn facts(&mut self, candidate: &Candidate) -> Facts {
         let To::Connection { index, model } = &candidate.to else { return candidate.known };
         let Some(target) = self.view.reach.targets.get(*index).and_then(Option::as_ref) else {
-            return Facts { standing: Standing::Closed, ..candidate.known };
+            return Facts { availability: Availability::Closed, ..candidate.known };
         };
         target.facts(model, candidate.known, self.now_ms)
     }

@@ -1,7 +1,7 @@
 //! The identity of a conversation: the caller and its session, or else the beginning of the conversation. A provider
 //! that has the conversation in its prompt cache is found by it.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::gate::request::Admission;
 use crate::route::choice::Choice;
 use crate::route::prompt_use::{HeldConversation, PromptUse};
@@ -51,21 +51,21 @@ impl<'a> Prompt<'a> {
 
     /// Returns whether conversations with this model stay with one connection: there are several, and reading from the
     /// provider's cache is cheaper than sending.
-    pub fn is_held(&self, live: &Live, model: &str) -> bool {
+    pub fn is_held(&self, active: &ActiveConfig, model: &str) -> bool {
         let prefix = model.split_once('/').map_or(model, |(prefix, _)| prefix);
-        self.is_cacheable() && live.snapshot.candidates(prefix).len() > 1 && has_cheap_reads(live, model)
+        self.is_cacheable() && active.snapshot.candidates(prefix).len() > 1 && has_cheap_reads(active, model)
     }
 
     /// Adds what depends on the prompt to a choice: the hold, the key of the provider's cache, and the segments for the
     /// record.
-    pub fn describe(self, live: &Live, hold: Option<HeldConversation>, choice: &mut Choice) {
+    pub fn describe(self, active: &ActiveConfig, hold: Option<HeldConversation>, choice: &mut Choice) {
         let mut prompt = PromptUse { hold, ..PromptUse::default() };
         if self.is_cacheable() {
             let mut targets = choice.targets.iter().enumerate();
             if targets.any(|(at, target)| accepts_key(target, choice.upstream_model(at))) {
                 prompt.conversation = self.conversation();
             }
-            if has_cheap_reads(live, choice.model(0)) {
+            if has_cheap_reads(active, choice.model(0)) {
                 let _segments = self.segments();
                 prompt.segments = self.segments.into_inner().flatten();
             }
@@ -89,6 +89,6 @@ fn accepts_key(target: &Target, model: &str) -> bool {
     target.connection.facts_of(model).prompt_cache_key_most.is_some_and(|most| most > 0)
 }
 
-fn has_cheap_reads(live: &Live, model: &str) -> bool {
-    live.snapshot.price(model).is_some_and(Price::has_cheap_reads)
+fn has_cheap_reads(active: &ActiveConfig, model: &str) -> bool {
+    active.snapshot.price(model).is_some_and(Price::has_cheap_reads)
 }

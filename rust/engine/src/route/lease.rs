@@ -1,6 +1,6 @@
 //! Leased connections. A leased connection serves only the session that presents the lease with each request.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::clock;
 use crate::gate::request::Admission;
 use crate::route::choice::Choice;
@@ -10,21 +10,21 @@ use fairlead_core::{Connection, Error, ErrorKind};
 const RETRY_AFTER_S: u64 = 30;
 
 /// Returns the connection that is leased to the caller, if the request presents a lease.
-pub fn claimed_connection<'a>(live: &'a Live, admission: &Admission) -> Result<Option<&'a str>, Error> {
+pub fn claimed_connection<'a>(active: &'a ActiveConfig, admission: &Admission) -> Result<Option<&'a str>, Error> {
     let Some(claim) = &admission.lease else { return Ok(None) };
     if claim.generation.is_none() {
-        let message = "X-Gateway-Lease-Generation is missing: send it beside X-Gateway-Lease-Owner.";
+        let message = "X-Gateway-Lease-Generation is missing: send it together with X-Gateway-Lease-Owner.";
         return Err(Error::client(ErrorKind::InvalidRequest, message).about("x-gateway-lease-generation"));
     }
     let (key, now_ms) = (admission.principal.key(), clock::unix_ms());
-    let mut connections = live.snapshot.connections.iter();
+    let mut connections = active.snapshot.connections.iter();
     let found = key.and_then(|key| {
         connections.find(|one| one.lease.as_ref().is_some_and(|lease| lease.is_held_by(&key.id, claim, now_ms)))
     });
     if let Some(connection) = found {
         return Ok(Some(&connection.id));
     }
-    let message = "The lease is over, or another one took its place: acquire one at /v1/session-leases.";
+    let message = "The lease has expired or was replaced: acquire one at /v1/session-leases.";
     Err(Error::client(ErrorKind::LeaseStale, message).about("x-gateway-lease-generation"))
 }
 
@@ -40,14 +40,14 @@ pub fn is_open(connection: &Connection, leased: Option<&str>) -> bool {
 /// Removes the connections from the choice that are leased to other callers.
 pub fn narrow(choice: Choice, leased: Option<&str>) -> Result<Choice, Error> {
     let is_open = |at: &usize| is_open(&choice.targets[*at].connection, leased);
-    let places: Vec<usize> = (0..choice.targets.len()).filter(is_open).collect();
-    if places.len() == choice.targets.len() {
+    let indices: Vec<usize> = (0..choice.targets.len()).filter(is_open).collect();
+    if indices.len() == choice.targets.len() {
         return Ok(choice);
     }
-    if places.is_empty() {
+    if indices.is_empty() {
         return Err(none_open(leased));
     }
-    Ok(choice.narrowed(&places))
+    Ok(choice.narrowed(&indices))
 }
 
 /// The error when no connection is open to the caller.
@@ -56,6 +56,6 @@ pub fn none_open(leased: Option<&str>) -> Error {
         let message = "The leased connection does not serve this model: acquire a lease for it.";
         return Error::client(ErrorKind::InvalidRequest, message).about("model");
     }
-    Error::gateway(ErrorKind::LeaseUnavailable, "Every connection that may serve this is leased.")
+    Error::gateway(ErrorKind::LeaseUnavailable, "Every connection that could serve this request is leased.")
         .after_s(RETRY_AFTER_S)
 }

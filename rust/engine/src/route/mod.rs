@@ -11,7 +11,7 @@
 //! - [`lease`] handles connections that are leased to one session.
 //! - [`segments`] reads a prompt as hashes; [`conversation`] identifies a conversation, and those that stay with the
 //!   connection that has them cached; [`prompt_use`] is what a choice keeps of it.
-//! - [`affinity`] remembers which target served a session; [`handover_notes`] stores the notes for the next target.
+//! - [`affinity`] remembers which target served a session; [`handoff_notes`] stores the notes for the next target.
 
 pub mod accounts;
 pub mod affinity;
@@ -20,7 +20,7 @@ pub mod choice;
 pub mod choose;
 pub mod combos;
 pub mod conversation;
-pub mod handover_notes;
+pub mod handoff_notes;
 pub mod lease;
 pub mod model;
 pub mod near_names;

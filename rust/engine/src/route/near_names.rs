@@ -1,7 +1,7 @@
 //! Suggests similar names for an unknown model name: models, combos and aliases that the caller may use. The search
 //! runs only when a call is refused.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::route::bare::preference;
 use crate::route::permission::admit;
 use fairlead_core::{Error, ErrorKind, Key};
@@ -15,8 +15,8 @@ const MAX_BYTES: usize = 96;
 const MAX_MODELS: usize = 20_000;
 
 /// Adds suggestions to the error for an unknown name.
-pub fn suggest(live: &Live, key: Option<&Key>, wanted: &str, mut fault: Error) -> Error {
-    let names = near(live, key, wanted);
+pub fn suggest(active: &ActiveConfig, key: Option<&Key>, wanted: &str, mut fault: Error) -> Error {
+    let names = near(active, key, wanted);
     let Some((last, others)) = names.split_last() else { return fault };
     if !matches!(fault.kind, ErrorKind::ModelNotFound | ErrorKind::Forbidden) {
         return fault;
@@ -33,12 +33,12 @@ pub fn suggest(live: &Live, key: Option<&Key>, wanted: &str, mut fault: Error) -
 }
 
 /// Returns the nearest names, best first.
-fn near(live: &Live, key: Option<&Key>, wanted: &str) -> Vec<String> {
+fn near(active: &ActiveConfig, key: Option<&Key>, wanted: &str) -> Vec<String> {
     if wanted.is_empty() || wanted.len() > MAX_BYTES {
         return Vec::new();
     }
     let wanted = wanted.to_ascii_lowercase();
-    let snapshot = &live.snapshot;
+    let snapshot = &active.snapshot;
     let models = snapshot.models.iter().take(MAX_MODELS).filter_map(|model| {
         let bare = model.id.split_once('/').map_or(&*model.id, |(_, bare)| bare);
         let distance = distance_of(&wanted, bare).into_iter().chain(distance_of(&wanted, &model.id)).min()?;
@@ -48,9 +48,9 @@ fn near(live: &Live, key: Option<&Key>, wanted: &str) -> Vec<String> {
     let others = others.filter_map(|name| Some((distance_of(&wanted, name)?, name, None)));
     let mut found: Vec<_> = models.chain(others).collect();
     found.sort_unstable_by_key(|&(distance, name, _)| (distance, name));
-    let may_use = |name: &str| key.is_none_or(|key| admit(live, key, name).is_ok());
+    let may_use = |name: &str| key.is_none_or(|key| admit(active, key, name).is_ok());
     let usable = found.into_iter().filter(|(_, name, model)| match model {
-        Some(model) => preference(live, key, model).is_some(),
+        Some(model) => preference(active, key, model).is_some(),
         None => may_use(name),
     });
     let mut names: Vec<String> = Vec::with_capacity(SHOWN);
@@ -90,10 +90,10 @@ fn edits(one: &[u8], other: &[u8]) -> usize {
     for (at, letter) in one.iter().enumerate() {
         let mut diagonal = row[0];
         row[0] = at + 1;
-        for (place, against) in other.iter().enumerate() {
+        for (index, against) in other.iter().enumerate() {
             let changed = diagonal + usize::from(!letter.eq_ignore_ascii_case(against));
-            diagonal = row[place + 1];
-            row[place + 1] = changed.min(diagonal + 1).min(row[place] + 1);
+            diagonal = row[index + 1];
+            row[index + 1] = changed.min(diagonal + 1).min(row[index] + 1);
         }
     }
     row[other.len()]
@@ -105,10 +105,10 @@ mod tests {
     use crate::testing;
     use serde_json::json;
 
-    fn live() -> Live {
+    fn active() -> ActiveConfig {
         let connection = |id: &str| json!({"id": id, "provider": id, "prefixes": [id], "dialect": "openai", "base_url": "http://x", "auth": "none"});
         let model = |id: &str| json!({"id": id, "provider": id.split('/').next()});
-        testing::live(&json!({
+        testing::active(&json!({
             "version": 1, "connections": [connection("openai"), connection("azure")],
             "models": [model("openai/gpt-4o"), model("azure/gpt-4o"), model("openai/gpt-4o-mini"), model("openai/o3"),
                        model("openai/claude-sonnet-4-5")],
@@ -120,27 +120,27 @@ mod tests {
 
     #[test]
     fn names_near_by_are_those_that_the_caller_may_use() {
-        let live = live();
-        let key = live.snapshot.key_of("r").expect("a key");
-        assert_eq!(near(&live, None, "gpt-4o")[..2], ["azure/gpt-4o", "openai/gpt-4o"]);
-        assert_eq!(near(&live, Some(key), "gpt-4o"), ["azure/gpt-4o"]);
-        assert_eq!(near(&live, None, "opnai/gpt-4o")[0], "openai/gpt-4o");
-        assert_eq!(near(&live, None, "GPT4o-mini"), ["openai/gpt-4o-mini"]);
-        assert_eq!(near(&live, None, "claude-sonnet"), ["openai/claude-sonnet-4-5"]);
-        assert_eq!(near(&live, None, "fast-on"), ["fast-one"]);
+        let active = active();
+        let key = active.snapshot.key_of("r").expect("a key");
+        assert_eq!(near(&active, None, "gpt-4o")[..2], ["azure/gpt-4o", "openai/gpt-4o"]);
+        assert_eq!(near(&active, Some(key), "gpt-4o"), ["azure/gpt-4o"]);
+        assert_eq!(near(&active, None, "opnai/gpt-4o")[0], "openai/gpt-4o");
+        assert_eq!(near(&active, None, "GPT4o-mini"), ["openai/gpt-4o-mini"]);
+        assert_eq!(near(&active, None, "claude-sonnet"), ["openai/claude-sonnet-4-5"]);
+        assert_eq!(near(&active, None, "fast-on"), ["fast-one"]);
         for nothing in ["", "something-else-entirely", &"g".repeat(500)] {
-            assert_eq!(near(&live, None, nothing), [""; 0], "{nothing}");
+            assert_eq!(near(&active, None, nothing), [""; 0], "{nothing}");
         }
     }
 
     #[test]
     fn a_refusal_ends_with_the_names() {
-        let live = live();
+        let active = active();
         let fault = || Error::client(ErrorKind::ModelNotFound, "No.");
-        assert_eq!(suggest(&live, None, "fast-on", fault()).message, "No. Did you mean `fast-one`?");
-        let two = suggest(&live, None, "gpt-4o", fault()).message;
+        assert_eq!(suggest(&active, None, "fast-on", fault()).message, "No. Did you mean `fast-one`?");
+        let two = suggest(&active, None, "gpt-4o", fault()).message;
         assert!(two.starts_with("No. Did you mean `azure/gpt-4o`, `openai/gpt-4o`, or `"), "{two}");
-        assert_eq!(suggest(&live, None, "zzzzzzzzzz", fault()).message, "No.");
+        assert_eq!(suggest(&active, None, "zzzzzzzzzz", fault()).message, "No.");
     }
 
     #[test]

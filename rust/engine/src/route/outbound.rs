@@ -47,7 +47,7 @@ impl Outbound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::active_config::Live;
+    use crate::active_config::ActiveConfig;
     use crate::route::choose::{choose, RoutingHints};
 
     fn key(proxy: Option<&str>) -> Key {
@@ -55,7 +55,7 @@ mod tests {
         serde_json::from_value(json).expect("a key")
     }
 
-    fn live() -> Live {
+    fn active() -> ActiveConfig {
         let connection = |id: &str, proxy: Option<&str>| {
             serde_json::json!({"id": id, "provider": id, "prefixes": [id], "dialect": "openai",
                 "base_url": format!("http://{id}"), "auth": "none", "proxy": proxy})
@@ -71,18 +71,18 @@ mod tests {
                 {"id": "d", "name": "d", "steps": [], "proxy": "direct"}],
         });
         let snapshot = Snapshot::parse(document.to_string().as_bytes()).expect("a snapshot");
-        Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+        ActiveConfig::build(snapshot, &ActiveConfig::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
     }
 
-    fn way(live: &Live, provider: &str, of_key: Option<&str>, combo: Option<&str>) -> String {
-        let mut choice = choose(live, &format!("{provider}/m"), None, RoutingHints::default()).expect("a choice");
-        live.outbound.apply(&mut choice, Some(&key(of_key)), combo);
+    fn way(active: &ActiveConfig, provider: &str, of_key: Option<&str>, combo: Option<&str>) -> String {
+        let mut choice = choose(active, &format!("{provider}/m"), None, RoutingHints::default()).expect("a choice");
+        active.outbound.apply(&mut choice, Some(&key(of_key)), combo);
         choice.targets[0].origin.proxy().map_or_else(|| DIRECT.to_owned(), |proxy| proxy.id.to_string())
     }
 
     #[test]
     fn the_most_specific_level_wins() {
-        let live = live();
+        let active = active();
         for (provider, of_key, combo, expected) in [
             ("plain", None, None, "direct"),
             ("behind", None, None, "global:"),
@@ -95,21 +95,21 @@ mod tests {
             ("behind", Some("direct"), Some("c"), "direct"),
             ("plain", Some("key:gone"), None, "key:gone"),
         ] {
-            assert_eq!(way(&live, provider, of_key, combo), expected, "{provider} {of_key:?} {combo:?}");
+            assert_eq!(way(&active, provider, of_key, combo), expected, "{provider} {of_key:?} {combo:?}");
         }
     }
 
     #[test]
     fn a_detour_is_made_once_and_shares_what_is_learnt() {
-        let live = live();
+        let active = active();
         let detour = || {
-            let mut choice = choose(&live, "plain/m", None, RoutingHints::default()).expect("a choice");
-            live.outbound.apply(&mut choice, Some(&key(Some("key:k"))), None);
+            let mut choice = choose(&active, "plain/m", None, RoutingHints::default()).expect("a choice");
+            active.outbound.apply(&mut choice, Some(&key(Some("key:k"))), None);
             choice.targets.remove(0)
         };
         let (one, other) = (detour(), detour());
         assert!(Arc::ptr_eq(&one, &other));
-        let plain = live.targets.iter().flatten().find(|target| target.connection.id == "plain").expect("there");
+        let plain = active.targets.iter().flatten().find(|target| target.connection.id == "plain").expect("there");
         assert!(!Arc::ptr_eq(&one, plain) && Arc::ptr_eq(&one.hot, &plain.hot));
         assert_ne!(one.origin, plain.origin, "pools are apart");
     }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// Expensive models rank last in `auto/cheap`, so the last one is not among the channel's best.
-    fn live() -> crate::active_config::Live {
+    fn active() -> crate::active_config::ActiveConfig {
         let connection = |id: &str, priority: u32| {
             json!({"id": id, "provider": "a", "prefixes": ["a", "alias"], "dialect": "openai", "base_url": "http://a.example",
                 "auth": "none", "priority": priority})
@@ -121,7 +121,7 @@ mod tests {
         let prices: Vec<Value> =
             (0..MODELS).map(|at| json!({"model": name(at), "input": at * 1000 + 1, "output": at * 1000 + 1})).collect();
         let dear = json!({"model_access_mode": "restricted", "allowed_models": ["a/chat-19*", "a/unlisted"]});
-        testing::live(&json!({
+        testing::active(&json!({
             "version": 1, "connections": [connection("x", 1), connection("y", 90)], "models": models, "prices": prices,
             "combos": [{"id": "1", "name": "own", "steps": [{"kind": "model", "model": "a/chat-1*"}]}],
             "keys": [
@@ -135,72 +135,78 @@ mod tests {
         }))
     }
 
-    fn models(live: &crate::active_config::Live, id: &str, name: &str) -> Result<Vec<String>, fairlead_core::Error> {
-        let key = live.snapshot.key_of(id).expect("a key");
-        let combo = live.combos.book.find(name).expect("a combo");
-        let choice = live.combos.choose(live.reach(), combo, &Demand::default(), Some(key))?;
+    fn models(
+        active: &crate::active_config::ActiveConfig,
+        id: &str,
+        name: &str,
+    ) -> Result<Vec<String>, fairlead_core::Error> {
+        let key = active.snapshot.key_of(id).expect("a key");
+        let combo = active.combos.book.find(name).expect("a combo");
+        let choice = active.combos.choose(active.reach(), combo, &Demand::default(), Some(key))?;
         assert_eq!(choice.targets.len(), choice.combo.as_ref().expect("a combo").legs.len());
         Ok(choice.combo.expect("a combo").legs.iter().map(|leg| leg.model.to_string()).collect())
     }
 
     #[test]
     fn a_key_gets_the_best_of_what_it_may_call() {
-        let live = live();
+        let active = active();
         for channel in ["auto", "auto/cheap", "auto/chat"] {
-            assert!(models(&live, "0", channel).expect("any").iter().any(|name| !name.starts_with("a/chat-19")));
-            let own = models(&live, "1", channel).expect("its models");
+            assert!(models(&active, "0", channel).expect("any").iter().any(|name| !name.starts_with("a/chat-19")));
+            let own = models(&active, "1", channel).expect("its models");
             assert_eq!(own.len(), 20, "ten models over two connections: {own:?}");
             assert!(own.iter().all(|name| name.starts_with("a/chat-19")), "{own:?}");
-            let refusal = models(&live, "3", channel).expect_err("none of it");
+            let refusal = models(&active, "3", channel).expect_err("none of it");
             assert_eq!(refusal.kind, ErrorKind::Forbidden, "{}", refusal.message);
-            let unblocked = models(&live, "4", channel).expect("others");
+            let unblocked = models(&active, "4", channel).expect("others");
             assert!(!unblocked.is_empty() && unblocked.iter().all(|name| !name.starts_with("a/chat-0")));
-            let key = live.snapshot.key_of("5").expect("a key");
-            let at = live.combos.book.find(channel).expect("a channel");
-            let choice = live.combos.choose(live.reach(), at, &Demand::default(), Some(key)).expect("its connection");
+            let key = active.snapshot.key_of("5").expect("a key");
+            let at = active.combos.book.find(channel).expect("a channel");
+            let choice =
+                active.combos.choose(active.reach(), at, &Demand::default(), Some(key)).expect("its connection");
             assert!(choice.targets.iter().all(|target| target.connection.id == "y"));
         }
     }
 
     #[test]
     fn what_a_key_may_not_use_takes_no_place_in_an_operators_combo() {
-        let live = live();
-        let key = live.snapshot.key_of("5").expect("a key");
-        let at = live.combos.book.find("own").expect("a combo");
-        let choice = live.combos.choose(live.reach(), at, &Demand::default(), Some(key)).expect("its connection");
+        let active = active();
+        let key = active.snapshot.key_of("5").expect("a key");
+        let at = active.combos.book.find("own").expect("a combo");
+        let choice = active.combos.choose(active.reach(), at, &Demand::default(), Some(key)).expect("its connection");
         assert_eq!(choice.targets.len(), 32);
         assert!(choice.targets.iter().all(|target| target.connection.id == "y"));
-        let verdicts = live.combos.try_out(live.reach(), at, &Demand::default(), Some(key));
+        let verdicts = active.combos.try_out(active.reach(), at, &Demand::default(), Some(key));
         let refused = verdicts.iter().filter(|one| one.reason.as_deref() == Some("the API key may not use it"));
         assert_eq!((refused.count(), verdicts[0].reason.as_deref()), (100, None));
     }
 
     #[test]
     fn keys_with_the_same_permissions_share_what_is_filled() {
-        let live = live();
+        let active = active();
         let permitted = Permitted::default();
         let book = |id: &str| {
-            let key = live.snapshot.key_of(id).expect("a key");
-            permitted.book(&live.snapshot, "auto/cheap", key, &|_| true).expect("a channel")
+            let key = active.snapshot.key_of(id).expect("a key");
+            permitted.book(&active.snapshot, "auto/cheap", key, &|_| true).expect("a channel")
         };
         assert!(Arc::ptr_eq(&book("1"), &book("1")) && Arc::ptr_eq(&book("1"), &book("2")));
         assert!(!Arc::ptr_eq(&book("1"), &book("3")));
-        let none = permitted.book(&live.snapshot, "auto/none", live.snapshot.key_of("1").expect("a key"), &|_| false);
+        let none =
+            permitted.book(&active.snapshot, "auto/none", active.snapshot.key_of("1").expect("a key"), &|_| false);
         assert!(none.expect("a family").get(0).expect("ready").candidates.is_empty());
         assert_eq!(permitted.books.lock().len(), 3);
         assert!(
-            !is_restricted(live.snapshot.key_of("0").expect("a key"))
-                && is_restricted(live.snapshot.key_of("5").expect("a key"))
+            !is_restricted(active.snapshot.key_of("0").expect("a key"))
+                && is_restricted(active.snapshot.key_of("5").expect("a key"))
         );
     }
 
     #[test]
     fn filled_channels_are_bounded() {
-        let live = live();
+        let active = active();
         let permitted = Permitted::default();
-        let key = live.snapshot.key_of("1").expect("a key");
+        let key = active.snapshot.key_of("1").expect("a key");
         for at in 0..MAX_BOOKS + 9 {
-            permitted.book(&live.snapshot, &format!("auto/f{at}"), key, &|_| true).expect("a family");
+            permitted.book(&active.snapshot, &format!("auto/f{at}"), key, &|_| true).expect("a family");
         }
         assert_eq!(permitted.books.lock().len(), MAX_BOOKS);
     }

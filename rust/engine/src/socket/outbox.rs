@@ -149,7 +149,7 @@ impl Outbox {
     }
 
     /// Waits until the caller has read enough.
-    pub async fn room(&self) {
+    pub async fn wait_for_capacity(&self) {
         loop {
             let read = self.read.notified();
             if self.state.lock().bytes <= HIGH_WATER_BYTES || self.is_closed() {

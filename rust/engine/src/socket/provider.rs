@@ -46,7 +46,7 @@ pub enum ReadFault {
     /// The provider violates the protocol; the code says how.
     Protocol(u16),
     /// The incoming message exceeds the limit of buffered bodies.
-    NoRoom,
+    MessageTooBig,
     /// The connection ended without a close frame.
     Cut,
 }
@@ -81,7 +81,7 @@ impl ProviderSocket {
 
     fn fault_of(&self, error: &tungstenite::Error) -> ReadFault {
         match error {
-            _ if self.assembly.is_over() => ReadFault::NoRoom,
+            _ if self.assembly.is_over() => ReadFault::MessageTooBig,
             tungstenite::Error::Capacity(_) => ReadFault::Protocol(TOO_BIG),
             tungstenite::Error::Utf8(_) => ReadFault::Protocol(NOT_TEXT),
             tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => ReadFault::Cut,

@@ -8,7 +8,7 @@ use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint};
 use crate::call::failover;
 use crate::exchange::{Exchange, Wake};
-use crate::gate::request::Whole;
+use crate::gate::request::BufferedRequest;
 use crate::gate::{answer, limits};
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
@@ -57,8 +57,13 @@ struct Conversation {
 
 impl Realtime {
     /// Opens a conversation for an admitted head. A refusal is settled here.
-    pub fn open(shared: &Arc<Shared>, whole: Whole, query: &[u8], wake: Arc<dyn Wake>) -> Result<Self, Error> {
-        let Whole { exchange, admission, in_flight, .. } = whole;
+    pub fn open(
+        shared: &Arc<Shared>,
+        incoming: BufferedRequest,
+        query: &[u8],
+        wake: Arc<dyn Wake>,
+    ) -> Result<Self, Error> {
+        let BufferedRequest { exchange, admission, in_flight, .. } = incoming;
         let id = exchange.id();
         let mut settlement = Settlement::open(shared, &exchange, admission, 0);
         let choice = model_of(query).and_then(|model| match choose(shared, &mut settlement, &model) {
@@ -160,13 +165,13 @@ fn is_of_store(shared: &Shared, fault: &Error) -> bool {
 }
 
 fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<Choice, Error> {
-    let live = shared.live.load_full();
-    let mut parsed = admit_model(&live, settlement, named::of_form(model, true, 1)?)?;
+    let active = shared.active.load_full();
+    let mut parsed = admit_model(&active, settlement, named::of_form(model, true, 1)?)?;
     // The length of the first response is unknown.
     parsed.max_output_tokens = None;
     settlement.model = Some(parsed.model.clone());
     settlement.stream = true;
-    choose_for_endpoint(&live, settlement, &parsed, b"")
+    choose_for_endpoint(&active, settlement, &parsed, b"")
 }
 
 impl Conversation {
@@ -176,7 +181,7 @@ impl Conversation {
     // Long: one loop over targets, each with its slot, handshake and end.
     async fn run(mut self, mut settlement: Settlement) {
         limits::throttle(&settlement).await;
-        if let Err(error) = chaos::strike(&mut settlement).await {
+        if let Err(error) = chaos::inject(&mut settlement).await {
             return self.end_unserved(settlement, Outcome::Refused, &error);
         }
         let shared = Arc::clone(&self.caller.shared);
@@ -187,7 +192,7 @@ impl Conversation {
         let (mut last, mut queued) = (None, Duration::ZERO);
         for (at, target) in choice.targets.clone().iter().enumerate() {
             // The provider reports tokens with each response, so none are estimated here.
-            let slot = match slot::acquire(&shared, target, &choice.entrant(at, 0), &mut queued).await {
+            let slot = match slot::acquire(&shared, target, &choice.slot_request(at, 0), &mut queued).await {
                 Ok(slot) => slot,
                 Err(busy) if busy.error.kind == ErrorKind::AccountsBusy => {
                     last = Some(busy.error);
@@ -241,14 +246,14 @@ impl Conversation {
                 }
             }
         }
-        let error = last.unwrap_or_else(|| Error::gateway(ErrorKind::NoRoute, "There is no connection to try."));
+        let error = last.unwrap_or_else(|| Error::gateway(ErrorKind::NoRoute, "No connection is available."));
         self.end_unserved(settlement, failover::outcome(error.kind), &error);
     }
 
     async fn decide(&mut self, shared: &Shared, settlement: &mut Settlement) -> Result<Choice, Error> {
         match self.choice.take() {
             Some(choice) => Ok(choice),
-            None => limits::ask_until_known(shared, || choose(shared, settlement, &self.model)).await,
+            None => limits::retry_until_limits_known(shared, || choose(shared, settlement, &self.model)).await,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::exchange::{Exchange, Head, Wake};
 use crate::gate::answer;
 use crate::gate::body::too_many_bytes;
 use crate::gate::headers;
-use crate::gate::request::{Admission, Whole};
+use crate::gate::request::{Admission, BufferedRequest};
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::assembly::Assembly;
 use crate::socket::outbox::{Drawn, Handshake, Outbox};
@@ -125,13 +125,13 @@ struct Frame<'a> {
 
 impl RequestSocket {
     /// Opens a connection for an admitted head; an error if there are too many.
-    pub fn open(shared: &Arc<Shared>, whole: Whole, wake: Arc<dyn Wake>) -> Result<Self, Error> {
+    pub fn open(shared: &Arc<Shared>, incoming: BufferedRequest, wake: Arc<dyn Wake>) -> Result<Self, Error> {
         let Match::Found { route, .. } = routes::find("POST", PATH) else {
             return Err(Error::gateway(ErrorKind::Internal, "There is no chat route."));
         };
         let open = GaugePermit::for_stream(shared)?;
-        let outbox = Outbox::new(whole.exchange.id(), wake);
-        let (admission, running) = (Arc::new(whole.admission), Running::default());
+        let outbox = Outbox::new(incoming.exchange.id(), wake);
+        let (admission, running) = (Arc::new(incoming.admission), Running::default());
         let opened = Instant::now();
         outbox.push(json!({"type": "session.ready", "id": admission.request_id}).to_string());
         let reviewed = Reviewed {
@@ -155,7 +155,7 @@ impl RequestSocket {
             assembly: Assembly::new(shared),
             opened,
             review,
-            _in_flight: whole.in_flight,
+            _in_flight: incoming.in_flight,
             _open: open,
         })
     }
@@ -172,11 +172,15 @@ impl RequestSocket {
         let mut running = self.running.lock();
         if running.contains_key(&id) {
             drop(running);
-            return self.protocol_error("id_in_use", "A request of this id is under way.", Some(&id));
+            return self.protocol_error("id_in_use", "A request with this id is in progress.", Some(&id));
         }
         if running.len() >= MAX_REQUESTS {
             drop(running);
-            return self.protocol_error("too_many_requests", "At most 32 requests are under way at once.", Some(&id));
+            return self.protocol_error(
+                "too_many_requests",
+                "At most 32 requests may be in progress at once.",
+                Some(&id),
+            );
         }
         let bell = Arc::new(ExchangeWake::default());
         let exchange = Exchange::new(self.shared.next_id(), Arc::clone(&bell) as Arc<dyn Wake>);
@@ -188,8 +192,8 @@ impl RequestSocket {
                 return self.outbox.close(NOT_ALLOWED, &fault.message);
             }
         };
-        let whole = match self.admit(&exchange, principal, payload) {
-            Ok(whole) => whole,
+        let incoming = match self.admit(&exchange, principal, payload) {
+            Ok(incoming) => incoming,
             Err(fault) => {
                 drop(running);
                 return self.outbox.push(refusal(&id, &fault));
@@ -199,7 +203,7 @@ impl RequestSocket {
         running.insert(id.clone(), Arc::clone(&call));
         drop(running);
         let Some(runtime) = self.shared.runtime() else { return };
-        drop(runtime.spawn(admit::serve(&self.shared, Box::new(whole))));
+        drop(runtime.spawn(admit::serve(&self.shared, Box::new(incoming))));
         let (outbox, running) = (Arc::clone(&self.outbox), Arc::clone(&self.running));
         // The task ends with its request, whose timers limit it.
         drop(runtime.spawn(async move {
@@ -211,25 +215,30 @@ impl RequestSocket {
     /// Checks whether the caller may still use the connection: its key may have been revoked, its session ended or its
     /// address banned. An error ends the connection.
     fn check_caller(&self) -> Result<Principal, Error> {
-        let Admission { standing, principal, .. } = &*self.admission;
+        let Admission { admission_proof, principal, .. } = &*self.admission;
         review::check_age(&self.shared, self.opened)?;
-        standing.renew(&self.shared, self.admission.route, principal, clock::unix_ms())
+        admission_proof.renew(&self.shared, self.admission.route, principal, clock::unix_ms())
     }
 
     /// Admits one request.
-    fn admit(&self, exchange: &Arc<Exchange>, principal: Principal, payload: &RawValue) -> Result<Whole, Error> {
+    fn admit(
+        &self,
+        exchange: &Arc<Exchange>,
+        principal: Principal,
+        payload: &RawValue,
+    ) -> Result<BufferedRequest, Error> {
         let (shared, of) = (&self.shared, &self.admission);
         if shared.drain.is_draining() {
             return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
-        principal.admit(self.route.tier, false, &shared.live.load().snapshot, shared.config.require_api_key)?;
+        principal.admit(self.route.tier, false, &shared.active.load().snapshot, shared.config.require_api_key)?;
         if let Some(key) = principal.key() {
             policy::admit_hour(key, ts_ms)?;
             policy::admit_endpoint(key, self.route.endpoint)?;
         }
         if payload.get().len() > self.route.body_limit_bytes() {
-            return Err(Error::client(ErrorKind::TooLarge, "The payload is larger than a request may be."));
+            return Err(Error::client(ErrorKind::TooLarge, "The payload is larger than the limit for requests."));
         }
         shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
         let buffered = GaugePermit::take(shared, Gauge::BodyBytes, payload.get().len(), MAX_BUFFERED_BYTES);
@@ -247,7 +256,7 @@ impl RequestSocket {
             dialect: self.route.dialect(),
             tail: String::new(),
             principal,
-            standing: of.standing,
+            admission_proof: of.admission_proof,
             request_id: format!("req_{}{:08x}", shared.worker_id, exchange.id()),
             session_tag: of.session_tag.clone(),
             session_id: of.session_id.clone(),
@@ -271,7 +280,15 @@ impl RequestSocket {
             ts_ms,
         };
         let exchange = Arc::clone(exchange);
-        Ok(Whole { exchange, admission, forward: None, body, in_flight, buffered: Some(buffered), upload: None })
+        Ok(BufferedRequest {
+            exchange,
+            admission,
+            forward: None,
+            body,
+            in_flight,
+            buffered: Some(buffered),
+            upload: None,
+        })
     }
 }
 
@@ -295,7 +312,7 @@ impl FrameConnection for RequestSocket {
     fn receive(&self, text: Option<&str>) {
         let Some(text) = text else { return self.protocol_error("not_text", "Frames are texts.", None) };
         let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
-            return self.protocol_error("invalid_json", "A frame is one JSON object with a `type`.", None);
+            return self.protocol_error("invalid_json", "A frame must be a JSON object with a `type`.", None);
         };
         let id = frame.id.filter(|id| !id.is_empty() && id.chars().count() <= MAX_ID_CHARS);
         match (&*frame.kind, id) {
@@ -311,7 +328,7 @@ impl FrameConnection for RequestSocket {
                         call.is_cancelled.store(true, Ordering::Release);
                         call.bell.0.notify_one();
                     }
-                    None => self.protocol_error("unknown_id", "No request of this id is under way.", Some(&id)),
+                    None => self.protocol_error("unknown_id", "No request with this id is in progress.", Some(&id)),
                 }
             }
             _ => self.protocol_error("unknown_type", "`type` is `request`, `cancel` or `ping`.", None),
@@ -371,7 +388,7 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     let is_stream = head.headers.get(header::CONTENT_TYPE).is_some_and(crate::call::relay::is_event_stream);
     let mut buffer = BytesMut::new();
     loop {
-        outbox.room().await;
+        outbox.wait_for_capacity().await;
         let WaitResult::Here(taken) = wait(call, Exchange::take).await else { return cancelled() };
         if taken.aborted {
             let error = json!({"code": "upstream_reset", "message": "The answer stops short."});
@@ -381,16 +398,16 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
             buffer.extend_from_slice(&chunk);
         }
         if is_stream {
-            let whole = if taken.ended { buffer.len() } else { whole_texts(&buffer) };
-            if whole > 0 {
-                let text = buffer.split_to(whole);
+            let incoming = if taken.ended { buffer.len() } else { complete_texts(&buffer) };
+            if incoming > 0 {
+                let text = buffer.split_to(incoming);
                 let chunk = String::from_utf8_lossy(&text);
                 outbox.push(json!({"type": "response.chunk", "id": id, "chunk": chunk}).to_string());
             }
         } else if buffer.len() > MAX_OUTPUT_BYTES {
             call.exchange.cancel();
             let error =
-                json!({"code": "too_large", "message": "The answer is too large for a frame: ask for a stream."});
+                json!({"code": "too_large", "message": "The answer is too large for one frame: request a stream."});
             return outbox.push(json!({"type": "response.error", "id": id, "status": 502, "error": error}).to_string());
         }
         if taken.ended {
@@ -410,7 +427,7 @@ async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
 }
 
 /// The length of the longest prefix that ends on a character boundary.
-fn whole_texts(bytes: &[u8]) -> usize {
+fn complete_texts(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         Ok(_) | Err(_) => bytes.len(),
@@ -425,8 +442,8 @@ fn refusal(id: &str, fault: &Error) -> String {
 }
 
 /// The response of `GET /v1/ws` to a request without a WebSocket upgrade.
-pub fn describe(shared: &Shared, whole: &Whole) {
-    let principal = &whole.admission.principal;
+pub fn describe(shared: &Shared, incoming: &BufferedRequest) {
+    let principal = &incoming.admission.principal;
     let body = json!({
         "ok": true,
         "path": "/v1/ws",
@@ -439,10 +456,10 @@ pub fn describe(shared: &Shared, whole: &Whole) {
             "ping": {"type": "ping"},
         },
     });
-    let mut headers = answer::base_headers(shared, &whole.admission.request_id);
+    let mut headers = answer::base_headers(shared, &incoming.admission.request_id);
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-    whole.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body.to_string()));
+    incoming.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body.to_string()));
 }
 
 #[cfg(test)]
@@ -452,6 +469,6 @@ mod tests {
     #[test]
     fn a_character_is_not_cut() {
         let text = "aé".as_bytes();
-        assert_eq!((whole_texts(text), whole_texts(&text[..2]), whole_texts(b"a\xffb")), (3, 1, 3));
+        assert_eq!((complete_texts(text), complete_texts(&text[..2]), complete_texts(b"a\xffb")), (3, 1, 3));
     }
 }

@@ -2,8 +2,8 @@
 //! gateway drains.
 
 use crate::clock;
+use crate::gate::admission_proof::REVIEW_EVERY;
 use crate::gate::request::Admission;
-use crate::gate::standing::REVIEW_EVERY;
 use crate::shared::Shared;
 use crate::socket::outbox::Outbox;
 use fairlead_core::{Error, ErrorKind};
@@ -35,7 +35,7 @@ pub async fn run(reviewed: Reviewed) {
             () = shared.drain.expired() => return outbox.close(GOING_AWAY, "The gateway is shutting down."),
             () = tokio::time::sleep(REVIEW_EVERY.min(life_left(&shared, opened))) => {}
         }
-        let renewed = admission.standing.renew(&shared, admission.route, &admission.principal, clock::unix_ms());
+        let renewed = admission.admission_proof.renew(&shared, admission.route, &admission.principal, clock::unix_ms());
         if let Err(fault) = renewed {
             return outbox.close(NOT_ALLOWED, &fault.message);
         }

@@ -9,9 +9,9 @@ use crate::call::account_objects;
 use crate::call::choose::admit_aliases;
 use crate::call::guardrails::EventGuard;
 use crate::clock;
+use crate::gate::admission_proof::REVIEW_EVERY;
 use crate::gate::body::too_many_bytes;
 use crate::gate::limits;
-use crate::gate::standing::REVIEW_EVERY;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::route::permission;
@@ -103,7 +103,7 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     pub fn new(sides: Sides<'a>, settlement: &'a mut Settlement, choice: &'a Choice) -> Self {
         let Sides { caller, provider, slot } = sides;
-        let guard = EventGuard::new(&caller.shared.live.load(), &settlement.admission);
+        let guard = EventGuard::new(&caller.shared.active.load(), &settlement.admission);
         Self { caller, provider, slot, settlement, choice, guard, active: Instant::now(), held_bytes: 0 }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Session<'a> {
         let longest = longest(&shared);
         let until = tokio::time::Instant::now() + longest;
         loop {
-            self.caller.outbox.room().await;
+            self.caller.outbox.wait_for_capacity().await;
             if self.caller.outbox.is_closed() {
                 return self.leave().await;
             }
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
                 let message = "The provider's frames are not as the protocol says.";
                 self.broken(Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message))
             }
-            ReadFault::NoRoom => {
+            ReadFault::MessageTooBig => {
                 self.provider.close(TRY_AGAIN_LATER).await;
                 SessionEnd { code: TRY_AGAIN_LATER, ..self.broken(too_many_bytes()) }
             }
@@ -206,7 +206,7 @@ impl<'a> Session<'a> {
         }
         if used.is_some() {
             let shared = Arc::clone(&self.caller.shared);
-            if let Err(fault) = limits::ask_until_known(&shared, || self.review()).await {
+            if let Err(fault) = limits::retry_until_limits_known(&shared, || self.review()).await {
                 let rest = self.guard.rest(self.settlement);
                 self.caller.push_all(rest);
                 return Some(self.end(fault).await);
@@ -251,14 +251,14 @@ impl<'a> Session<'a> {
     fn review(&mut self) -> Result<(), Error> {
         let shared = &self.caller.shared;
         let settlement = &mut *self.settlement;
-        let live = shared.live.load();
+        let config_in_use = shared.active.load();
         let now_ms = clock::unix_ms();
         let admission = &mut settlement.admission;
-        admission.principal = admission.standing.renew(shared, admission.route, &admission.principal, now_ms)?;
+        admission.principal = admission.admission_proof.renew(shared, admission.route, &admission.principal, now_ms)?;
         let Some(key) = admission.principal.key().map(Arc::clone) else { return Ok(()) };
         policy::admit_hour(&key, now_ms)?;
         policy::admit_endpoint(&key, settlement.admission.route.endpoint)?;
-        permission::admit(&live, &key, settlement.model.as_deref().unwrap_or_default())?;
+        permission::admit(&config_in_use, &key, settlement.model.as_deref().unwrap_or_default())?;
         admit_aliases(settlement, self.choice)?;
         if settlement.target.as_ref().is_some_and(|target| !policy::sees_connection(&key, &target.connection.id)) {
             let message = "This API key may not use the connection of this conversation any more.";

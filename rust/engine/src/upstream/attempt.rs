@@ -245,8 +245,8 @@ async fn judge(
         }
         failure.error = failure.error.with_provider_error(report(&refusal));
         // Google puts the retry delay into the body.
-        let told_ms = refusal.retry_ms.filter(|_| code == 429).map(|hint_ms| hint_ms.get().min(longest_ms));
-        let hint_ms = failure.hint_ms.or(told_ms);
+        let reported_ms = refusal.retry_ms.filter(|_| code == 429).map(|hint_ms| hint_ms.get().min(longest_ms));
+        let hint_ms = failure.hint_ms.or(reported_ms);
         return Err(AttemptFailure { hint_ms, ..failure });
     }
     if failure.blames_connection {

@@ -69,7 +69,7 @@ impl Origin {
     /// The error when no connection was established within the connect timeout.
     pub fn late(&self, connect_ms: u64) -> Error {
         if let Some(proxy) = self.proxy() {
-            proxy.rest();
+            proxy.start_cooldown();
             return proxy::failed("it made no connection in time");
         }
         let message = format!("The provider did not take the connection within {connect_ms} ms.");
@@ -159,7 +159,7 @@ impl Connector {
             return Err(refused(FORBIDDEN));
         }
         let mut stream = self.connect(&proxy.host, proxy.port).await.map_err(|error| {
-            proxy.rest();
+            proxy.start_cooldown();
             proxy::failed("it cannot be reached").caused_by(error)
         })?;
         proxy.tunnel(&mut stream, host, port).await?;

@@ -4,8 +4,8 @@
 
 use fairlead_core::strategy::QuotaWindow;
 use fairlead_core::{
-    Breaker, Clear, ErrorKind, Health, Lockout, PersistedState, QuotaSpan, QuotaThresholds, Rests, TerminalState,
-    WindowReading,
+    Breaker, Clear, CooldownLimits, ErrorKind, Health, Lockout, PersistedState, QuotaSpan, QuotaThresholds,
+    TerminalState, WindowReading,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -62,7 +62,7 @@ impl Condition {
     /// Models in lockout or cooldown.
     pub fn locked(&self, now_ms: u64) -> impl Iterator<Item = Locked> + use<'_> {
         let limited = self.limited.iter().filter_map(move |(model, health)| {
-            let (remaining_ms, is_binding) = health.rest(now_ms)?;
+            let (remaining_ms, is_binding) = health.remaining_cooldown(now_ms)?;
             Some(Locked { model: model.to_string(), remaining_ms, failures: 1, is_binding })
         });
         self.locked_out(now_ms).chain(limited)
@@ -96,17 +96,17 @@ impl Condition {
         work(self.lockouts.entry(model.into()).or_default());
     }
 
-    /// Starts the model's cooldown, with the length given by `rests` and the provider's hint. Returns whether another
+    /// Starts the model's cooldown, with the length given by `cooldowns` and the provider's hint. Returns whether another
     /// model of the connection is in cooldown at the same time.
-    pub fn limit(&mut self, model: &str, rests: &Rests, hint_ms: Option<u64>, now_ms: u64) -> bool {
+    pub fn limit(&mut self, model: &str, cooldowns: &CooldownLimits, hint_ms: Option<u64>, now_ms: u64) -> bool {
         if self.limited.len() >= MAX_LOCKOUTS && !self.limited.contains_key(model) {
-            self.limited.retain(|_, health| health.rest(now_ms).is_some());
+            self.limited.retain(|_, health| health.remaining_cooldown(now_ms).is_some());
         }
         if self.limited.len() < MAX_LOCKOUTS || self.limited.contains_key(model) {
             let health = self.limited.entry(model.into()).or_default();
-            health.fail(rests, ErrorKind::UpstreamRateLimited, hint_ms, now_ms);
+            health.fail(cooldowns, ErrorKind::UpstreamRateLimited, hint_ms, now_ms);
         }
-        self.limited.iter().any(|(other, health)| &**other != model && health.rest(now_ms).is_some())
+        self.limited.iter().any(|(other, health)| &**other != model && health.remaining_cooldown(now_ms).is_some())
     }
 
     /// Applies an operator's reset.

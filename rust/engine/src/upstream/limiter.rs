@@ -38,7 +38,7 @@ struct State {
 
 /// The capacity that a connection with limits has for a new request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LimiterRoom {
+pub struct LimiterHeadroom {
     pub max_concurrent: Option<u32>,
     /// The remaining share of the tightest rate, 0 to 1.
     pub rate_left: Option<f32>,
@@ -68,7 +68,7 @@ pub struct RateStats {
 
 /// A request that asks for capacity of a connection.
 #[derive(Debug, Clone, Copy)]
-pub struct Entrant<'a> {
+pub struct SlotRequest<'a> {
     /// The provider's name for the model.
     pub model: &'a str,
     /// Estimated tokens.
@@ -132,7 +132,7 @@ impl Limiter {
     }
 
     /// Returns the capacity for a model; `None` if no limit is set.
-    pub fn room(&self, model: &str, in_flight: u32, now_ms: u64) -> Option<LimiterRoom> {
+    pub fn headroom(&self, model: &str, in_flight: u32, now_ms: u64) -> Option<LimiterHeadroom> {
         if !self.is_on() {
             return None;
         }
@@ -140,7 +140,7 @@ impl Limiter {
         let is_full = !state.queue.is_empty() || state.admits(model, 1, in_flight, now_ms).is_err();
         let State { limits, pace, rates, queue } = &mut *state;
         let left = pace.rate_left(limits, now_ms).into_iter().chain(rates.left(model, now_ms));
-        Some(LimiterRoom {
+        Some(LimiterHeadroom {
             max_concurrent: limits.max_concurrent,
             rate_left: left.reduce(f32::min),
             is_shut: is_full && queue.len() >= limits.queue_depth as usize,
@@ -168,43 +168,48 @@ impl Limiter {
 
     /// Starts or queues a request that has waited for `waited` in other queues. New requests do not overtake waiting
     /// ones.
-    pub fn enter(&self, load: &Load, entrant: &Entrant<'_>, waited: Duration) -> Entry {
+    pub fn enter(&self, load: &Load, slot_request: &SlotRequest<'_>, waited: Duration) -> Entry {
         if !self.is_on() {
             load.enter();
             return Entry::Begun(None);
         }
         let mut state = self.state.lock();
         let refusal = if state.queue.is_empty() {
-            match state.begin(load, entrant) {
+            match state.begin(load, slot_request) {
                 Ok(charge) => return Entry::Begun(Some(charge)),
                 Err(wait) => wait,
             }
         } else {
             PaceWait::Slot
         };
-        let (depth, patience) = queue_of(&state.limits, entrant.queue);
+        let (depth, patience) = queue_of(&state.limits, slot_request.queue);
         let patience = patience.saturating_sub(waited);
         if state.queue.len() >= depth as usize || patience.is_zero() {
             return Entry::Refused(refusal);
         }
-        let place = Arc::new(Notify::new());
-        state.queue.push_back(Arc::clone(&place));
-        Entry::Queued(place, patience)
+        let waiter = Arc::new(Notify::new());
+        state.queue.push_back(Arc::clone(&waiter));
+        Entry::Queued(waiter, patience)
     }
 
     /// Starts a queued request if it is the first in the queue and there is capacity.
-    pub fn begin_queued(&self, place: &Arc<Notify>, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, PaceWait> {
+    pub fn begin_queued(
+        &self,
+        waiter: &Arc<Notify>,
+        load: &Load,
+        slot_request: &SlotRequest<'_>,
+    ) -> Result<Charge, PaceWait> {
         let mut state = self.state.lock();
-        if !state.queue.front().is_some_and(|first| Arc::ptr_eq(first, place)) {
+        if !state.queue.front().is_some_and(|first| Arc::ptr_eq(first, waiter)) {
             return Err(PaceWait::Slot);
         }
-        state.begin(load, entrant)
+        state.begin(load, slot_request)
     }
 
     /// Removes a request from the queue.
-    pub fn leave(&self, place: &Arc<Notify>) {
+    pub fn leave(&self, waiter: &Arc<Notify>) {
         let mut state = self.state.lock();
-        state.queue.retain(|waiting| !Arc::ptr_eq(waiting, place));
+        state.queue.retain(|waiting| !Arc::ptr_eq(waiting, waiter));
         state.wake_first();
     }
 
@@ -254,9 +259,9 @@ impl State {
         }
     }
 
-    fn begin(&mut self, load: &Load, entrant: &Entrant<'_>) -> Result<Charge, PaceWait> {
+    fn begin(&mut self, load: &Load, slot_request: &SlotRequest<'_>) -> Result<Charge, PaceWait> {
         let now_ms = clock::monotonic_ms();
-        let Entrant { model, tokens, .. } = *entrant;
+        let SlotRequest { model, tokens, .. } = *slot_request;
         self.admits(model, tokens, load.in_flight(), now_ms)?;
         self.pace.begin(tokens, now_ms);
         self.rates.begin(model, tokens);

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// The cooldown of a failed proxy, so that the targets behind it fail at once instead of after a timeout each.
-const REST_MS: u64 = 1_000;
+const COOLDOWN_MS: u64 = 1_000;
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// A proxy with its decrypted credentials. Two proxies are equal if all of their properties are, because the proxy is
@@ -33,7 +33,7 @@ pub struct Proxy {
     broken: Option<&'static str>,
     /// Covers all of the fields above.
     identity: SecretHash,
-    rests_until_ms: AtomicU64,
+    cooldown_until_ms: AtomicU64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,7 +92,7 @@ impl Proxy {
             identity: SecretHash::of(parts.join("\0").as_bytes()),
             login,
             broken,
-            rests_until_ms: AtomicU64::new(0),
+            cooldown_until_ms: AtomicU64::new(0),
         }
     }
 
@@ -101,13 +101,13 @@ impl Proxy {
         if let Some(reason) = self.broken {
             return Some(failed(reason));
         }
-        let is_resting = clock::monotonic_ms() < self.rests_until_ms.load(Ordering::Relaxed);
-        is_resting.then(|| failed("it did not work a moment ago"))
+        let is_cooling = clock::monotonic_ms() < self.cooldown_until_ms.load(Ordering::Relaxed);
+        is_cooling.then(|| failed("it did not work a moment ago"))
     }
 
     /// Starts the cooldown of a failed proxy.
-    pub fn rest(&self) {
-        self.rests_until_ms.store(clock::monotonic_ms() + REST_MS, Ordering::Relaxed);
+    pub fn start_cooldown(&self) {
+        self.cooldown_until_ms.store(clock::monotonic_ms() + COOLDOWN_MS, Ordering::Relaxed);
     }
 
     /// Opens the tunnel over a new connection to the proxy. Nothing of the request has been sent if it fails.
@@ -120,19 +120,19 @@ impl Proxy {
             Refusal::Unreachable(reason) => unreached(reason),
             Refusal::Forbidden(reason) => failed(reason),
             Refusal::Broken(reason) => {
-                self.rest();
+                self.start_cooldown();
                 failed(reason)
             }
             Refusal::Io(error) => {
-                self.rest();
+                self.start_cooldown();
                 failed("the connection to it broke").caused_by(error)
             }
         })
     }
 
     async fn connect(&self, stream: &mut TcpStream, host: &str, port: u16) -> Result<(), Refusal> {
-        let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let mut head = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n");
+        let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let mut head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
         if let Some(Login { username, password }) = &self.login {
             let login = STANDARD.encode(format!("{}:{}", username.expose(), password.expose()));
             head.push_str("Proxy-Authorization: Basic ");
@@ -333,7 +333,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_says_who_is_to_blame() {
-        for (status, kind, rests) in [
+        for (status, kind, cooldowns) in [
             ("407", ErrorKind::ProxyFailed, true),
             ("403", ErrorKind::ProxyFailed, false),
             ("502", ErrorKind::UpstreamRefused, false),
@@ -343,7 +343,7 @@ mod tests {
             let (made, _) = play(&proxy, vec![(connect_head(""), answer)]).await;
             let error = made.expect_err(status);
             assert_eq!((error.kind, error.retry), (kind, Retry::NothingSent), "{status}");
-            assert_eq!(proxy.refusal().is_some(), rests, "{status}");
+            assert_eq!(proxy.refusal().is_some(), cooldowns, "{status}");
         }
         let noise = proxy("http", None);
         assert!(play(&noise, vec![(connect_head(""), b"SSH-2.0\r\n\r\n".to_vec())]).await.0.is_err());

@@ -18,33 +18,33 @@ const MAX_NAMES: usize = 4_096;
 /// Resolves the names of providers.
 #[derive(Debug, Default)]
 pub struct Resolver {
-    places: Mutex<HashMap<Box<str>, Arc<Semaphore>>>,
+    lookups_by_name: Mutex<HashMap<Box<str>, Arc<Semaphore>>>,
 }
 
 impl Resolver {
     /// Returns every address of the name, in the system's order. The caller sets the deadline.
     pub async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let place = self.place(host).acquire_owned().await.map_err(io::Error::other)?;
+        let lookups_of = self.lookups_of(host).acquire_owned().await.map_err(io::Error::other)?;
         let host = host.to_owned();
         let found = blocking::names(move || {
             let addresses = (host.as_str(), 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect());
-            drop(place);
+            drop(lookups_of);
             addresses
         });
         found.await?
     }
 
-    fn place(&self, host: &str) -> Arc<Semaphore> {
-        let mut places = self.places.lock();
-        if let Some(place) = places.get(host) {
-            return Arc::clone(place);
+    fn lookups_of(&self, host: &str) -> Arc<Semaphore> {
+        let mut lookups_by_name = self.lookups_by_name.lock();
+        if let Some(lookups_of) = lookups_by_name.get(host) {
+            return Arc::clone(lookups_of);
         }
-        if places.len() >= MAX_NAMES {
-            places.clear();
+        if lookups_by_name.len() >= MAX_NAMES {
+            lookups_by_name.clear();
         }
-        let place = Arc::new(Semaphore::new(LOOKUPS_PER_NAME));
-        places.insert(host.into(), Arc::clone(&place));
-        place
+        let lookups_of = Arc::new(Semaphore::new(LOOKUPS_PER_NAME));
+        lookups_by_name.insert(host.into(), Arc::clone(&lookups_of));
+        lookups_of
     }
 }
 
@@ -61,9 +61,9 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_hangs_has_two_places_and_others_have_their_own() {
         let resolver = Resolver::default();
-        let slow = resolver.place("slow");
+        let slow = resolver.lookups_of("slow");
         let _held = slow.acquire_many(LOOKUPS_PER_NAME as u32).await.expect("free");
-        assert_eq!(resolver.place("slow").available_permits(), 0);
-        assert_eq!(resolver.place("other").available_permits(), LOOKUPS_PER_NAME);
+        assert_eq!(resolver.lookups_of("slow").available_permits(), 0);
+        assert_eq!(resolver.lookups_of("other").available_permits(), LOOKUPS_PER_NAME);
     }
 }

@@ -10,7 +10,7 @@
 
 use crate::shared::Shared;
 use crate::upstream::failure::AttemptFailure;
-use crate::upstream::limiter::{Charge, Entrant, Entry};
+use crate::upstream::limiter::{Charge, Entry, SlotRequest};
 use crate::upstream::target::{ConnectionMeasures, Target};
 use fairlead_core::{Error, ErrorKind, PaceWait, Retry, Usage};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Slot {
     hot: Arc<ConnectionMeasures>,
     charge: Option<Charge>,
     /// The request's permit under its combo's limit, if there is one.
-    place: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Slot {
@@ -69,24 +69,24 @@ impl Drop for Slot {
 pub async fn acquire(
     shared: &Shared,
     target: &Target,
-    entrant: &Entrant<'_>,
+    slot_request: &SlotRequest<'_>,
     waited: &mut Duration,
 ) -> Result<Slot, AttemptFailure> {
-    let Some(cap) = entrant.cap else {
-        return acquire_own(shared, target, entrant, waited).await;
+    let Some(cap) = slot_request.cap else {
+        return acquire_own(shared, target, slot_request, waited).await;
     };
     let began = Instant::now();
     // Boxed, so that calls without a cap do not reserve space for this future.
-    let entering = Box::pin(target.hot.caps.enter(cap, entrant.queue, *waited));
-    let place = tokio::select! {
+    let entering = Box::pin(target.hot.caps.enter(cap, slot_request.queue, *waited));
+    let permit = tokio::select! {
         biased;
-        place = entering => place.ok_or_else(|| busy(target, PaceWait::Slot)),
+        permit = entering => permit.ok_or_else(|| busy(target, PaceWait::Slot)),
         () = shared.drain.expired() => Err(shared.drain.error().into()),
     };
     *waited += began.elapsed();
-    let place = place?;
-    let mut slot = acquire_own(shared, target, entrant, waited).await?;
-    slot.place = Some(place);
+    let permit = permit?;
+    let mut slot = acquire_own(shared, target, slot_request, waited).await?;
+    slot.permit = Some(permit);
     Ok(slot)
 }
 
@@ -94,16 +94,16 @@ pub async fn acquire(
 async fn acquire_own(
     shared: &Shared,
     target: &Target,
-    entrant: &Entrant<'_>,
+    slot_request: &SlotRequest<'_>,
     waited: &mut Duration,
 ) -> Result<Slot, AttemptFailure> {
     let hot = &target.hot;
-    let (place, patience) = match hot.limiter.enter(&hot.load, entrant, *waited) {
-        Entry::Begun(charge) => return Ok(Slot { hot: Arc::clone(hot), charge, place: None }),
+    let (waiter, patience) = match hot.limiter.enter(&hot.load, slot_request, *waited) {
+        Entry::Begun(charge) => return Ok(Slot { hot: Arc::clone(hot), charge, permit: None }),
         Entry::Refused(wait) => return Err(busy(target, wait)),
-        Entry::Queued(place, patience) => (place, patience),
+        Entry::Queued(waiter, patience) => (waiter, patience),
     };
-    let turn = Turn { hot: Arc::clone(hot), place, entrant };
+    let turn = Turn { hot: Arc::clone(hot), waiter, slot_request };
     let began = Instant::now();
     let outcome = tokio::select! {
         biased;
@@ -117,15 +117,15 @@ async fn acquire_own(
 /// A position in a connection's queue, given up on drop.
 struct Turn<'a> {
     hot: Arc<ConnectionMeasures>,
-    place: Arc<Notify>,
-    entrant: &'a Entrant<'a>,
+    waiter: Arc<Notify>,
+    slot_request: &'a SlotRequest<'a>,
 }
 
 impl Turn<'_> {
     async fn wait(self, until: Instant) -> Result<Slot, PaceWait> {
         loop {
-            let wait = match self.hot.limiter.begin_queued(&self.place, &self.hot.load, self.entrant) {
-                Ok(charge) => return Ok(Slot { hot: Arc::clone(&self.hot), charge: Some(charge), place: None }),
+            let wait = match self.hot.limiter.begin_queued(&self.waiter, &self.hot.load, self.slot_request) {
+                Ok(charge) => return Ok(Slot { hot: Arc::clone(&self.hot), charge: Some(charge), permit: None }),
                 Err(wait) => wait,
             };
             let now = Instant::now();
@@ -137,14 +137,14 @@ impl Turn<'_> {
                 PaceWait::Slot => until,
             };
             // Both a notification and the elapsed time are reasons to check again.
-            let _woken = tokio::time::timeout_at(wake_at, self.place.notified()).await;
+            let _woken = tokio::time::timeout_at(wake_at, self.waiter.notified()).await;
         }
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.hot.limiter.leave(&self.place);
+        self.hot.limiter.leave(&self.waiter);
     }
 }
 

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A connection with these limits.
 fn target(limits: &Value) -> Arc<Target> {
-    let live = testing::live(&json!({"version": 1, "connections": [{
+    let active = testing::active(&json!({"version": 1, "connections": [{
         "id": "a", "provider": "p", "prefixes": ["p"], "dialect": "openai", "base_url": "http://a.example", "auth": "none",
         "limits": limits,
     }]}));
-    live.targets[0].clone().expect("usable")
+    active.targets[0].clone().expect("usable")
 }
 
 fn one_at_a_time(queue_depth: u32, queue_timeout_ms: u64) -> Arc<Target> {
@@ -30,8 +30,8 @@ async fn acquire_for(
     tokens: u64,
     waited: &mut Duration,
 ) -> Result<Slot, AttemptFailure> {
-    let entrant = Entrant { model: "m", tokens, queue: QueueRule::default(), cap: None };
-    acquire(shared, target, &entrant, waited).await
+    let slot_request = SlotRequest { model: "m", tokens, queue: QueueRule::default(), cap: None };
+    acquire(shared, target, &slot_request, waited).await
 }
 
 fn queued(target: &Target) -> usize {
@@ -51,7 +51,7 @@ async fn without_limits_nobody_waits() {
     for _ in 0..100 {
         slots.push(take(&shared, &free).await.expect("a slot"));
     }
-    assert_eq!((free.hot.load.in_flight(), free.hot.limiter.room("m", 100, 0)), (100, None));
+    assert_eq!((free.hot.load.in_flight(), free.hot.limiter.headroom("m", 100, 0)), (100, None));
     drop(slots);
     assert_eq!(free.hot.load.in_flight(), 0);
 }
@@ -68,7 +68,7 @@ async fn the_queue_is_first_come_first_served_and_bounded() {
     until_queued(&one, 1).await;
     let third = wait("third");
     until_queued(&one, 2).await;
-    assert!(one.hot.limiter.room("m", 1, clock::monotonic_ms()).expect("limits").is_shut);
+    assert!(one.hot.limiter.headroom("m", 1, clock::monotonic_ms()).expect("limits").is_shut);
     let refused = take(&shared, &one).await.expect_err("the queue is full");
     assert_eq!(
         (refused.error.kind, refused.error.retry, refused.blames_connection),

@@ -330,7 +330,8 @@ impl Target {
     }
 
     fn nameless(&self, fault: model_name::NameFault) -> Error {
-        let message = format!("`model` {fault}. The provider `{}` is asked by it.", self.provider_name());
+        let message =
+            format!("`model` {fault}. It is a part of the request URL of the provider `{}`.", self.provider_name());
         Error::client(ErrorKind::InvalidRequest, message).about("model")
     }
 

@@ -24,11 +24,11 @@ pub struct TargetCap {
 /// previous cap end normally.
 #[derive(Debug, Default)]
 pub struct TargetCaps {
-    by_cap: Mutex<HashMap<TargetCap, Arc<Places>>>,
+    by_cap: Mutex<HashMap<TargetCap, Arc<CapSlots>>>,
 }
 
 #[derive(Debug)]
-struct Places {
+struct CapSlots {
     free: Arc<Semaphore>,
     waiting: AtomicU32,
 }
@@ -37,28 +37,27 @@ impl TargetCaps {
     /// Waits for a permit, first come, first served; dropping it returns it. Returns `None` if the queue is full or the
     /// wait timed out.
     pub async fn enter(&self, cap: TargetCap, rule: QueueRule, waited: Duration) -> Option<OwnedSemaphorePermit> {
-        let places = self.places(cap);
-        if let Ok(place) = Arc::clone(&places.free).try_acquire_owned() {
-            return Some(place);
+        let slots = self.slots(cap);
+        if let Ok(permit) = Arc::clone(&slots.free).try_acquire_owned() {
+            return Some(permit);
         }
         let patience = rule.timeout_ms.map_or(QUEUE_TIMEOUT, Duration::from_millis).saturating_sub(waited);
-        let _waiter = Waiter::join(&places, rule.depth.unwrap_or(QUEUE_DEPTH))?;
-        tokio::time::timeout(patience, Arc::clone(&places.free).acquire_owned()).await.ok()?.ok()
+        let _waiter = Waiter::join(&slots, rule.depth.unwrap_or(QUEUE_DEPTH))?;
+        tokio::time::timeout(patience, Arc::clone(&slots.free).acquire_owned()).await.ok()?.ok()
     }
 
-    fn places(&self, cap: TargetCap) -> Arc<Places> {
+    fn slots(&self, cap: TargetCap) -> Arc<CapSlots> {
         let mut by_cap = self.by_cap.lock();
-        if let Some(places) = by_cap.get(&cap) {
-            return Arc::clone(places);
+        if let Some(slots) = by_cap.get(&cap) {
+            return Arc::clone(slots);
         }
         // Removes caps of deleted or changed combos: those that no request uses.
-        by_cap.retain(|cap, places| {
-            Arc::strong_count(places) > 1 || places.free.available_permits() < cap.at_once as usize
-        });
+        by_cap
+            .retain(|cap, slots| Arc::strong_count(slots) > 1 || slots.free.available_permits() < cap.at_once as usize);
         let free = Arc::new(Semaphore::new(cap.at_once as usize));
-        let places = Arc::new(Places { free, waiting: AtomicU32::new(0) });
-        by_cap.insert(cap, Arc::clone(&places));
-        places
+        let slots = Arc::new(CapSlots { free, waiting: AtomicU32::new(0) });
+        by_cap.insert(cap, Arc::clone(&slots));
+        slots
     }
 }
 
@@ -66,10 +65,10 @@ impl TargetCaps {
 struct Waiter<'a>(&'a AtomicU32);
 
 impl<'a> Waiter<'a> {
-    fn join(places: &'a Places, depth: u32) -> Option<Self> {
+    fn join(slots: &'a CapSlots, depth: u32) -> Option<Self> {
         let join = |waiting: u32| (waiting < depth).then_some(waiting + 1);
-        places.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, join).ok()?;
-        Some(Self(&places.waiting))
+        slots.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, join).ok()?;
+        Some(Self(&slots.waiting))
     }
 }
 
@@ -104,17 +103,17 @@ mod tests {
             drop(first);
             refused
         });
-        assert!(third.is_some() && fourth.is_none(), "the place goes to whoever waits");
+        assert!(third.is_some() && fourth.is_none(), "the waiting request gets the slot");
     }
 
     #[tokio::test]
     async fn caps_are_apart_and_forgotten_when_nobody_uses_them() {
         let caps = TargetCaps::default();
-        let place = caps.enter(TWO, rule(0, 1), Duration::ZERO).await;
+        let permit = caps.enter(TWO, rule(0, 1), Duration::ZERO).await;
         for id in 2..100 {
             assert!(caps.enter(TargetCap { id, at_once: 1 }, rule(0, 1), Duration::ZERO).await.is_some());
         }
-        assert!(place.is_some());
+        assert!(permit.is_some());
         assert_eq!(caps.by_cap.lock().len(), 2, "the one in use and the last");
     }
 }

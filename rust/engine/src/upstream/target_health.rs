@@ -10,7 +10,7 @@ use crate::clock;
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::health::{Condition, ObservedWindow};
 use crate::upstream::target::Target;
-use fairlead_core::strategy::{Facts, Standing};
+use fairlead_core::strategy::{Availability, Facts};
 use fairlead_core::{
     is_provider_failure, read_quota_headers, AttemptPermit, BreakerLimits, Error, ErrorKind, HealthState, QuotaReading,
     QuotaSpan, TerminalState, WindowReading,
@@ -22,7 +22,7 @@ use std::error::Error as _;
 use std::time::Duration;
 
 /// The worse of two standings. If both are equally bad, the one that lasts longer.
-fn graver(one: (Standing, u64), other: (Standing, u64)) -> (Standing, u64) {
+fn graver(one: (Availability, u64), other: (Availability, u64)) -> (Availability, u64) {
     one.max(other)
 }
 
@@ -37,32 +37,33 @@ impl Target {
 
     /// Returns whether this model may be tried over this connection, and the time until then. The time is `u64::MAX` if
     /// an operator has to change the connection first.
-    pub fn standing(&self, model: &str, now_ms: u64) -> (Standing, u64) {
+    pub fn availability(&self, model: &str, now_ms: u64) -> (Availability, u64) {
         let condition = self.hot.condition.lock();
         self.judge(&condition, model, now_ms)
     }
 
-    fn judge(&self, condition: &Condition, model: &str, now_ms: u64) -> (Standing, u64) {
-        let mut worst = (condition.health.standing(now_ms), condition.health.remaining_ms(now_ms).unwrap_or(u64::MAX));
+    fn judge(&self, condition: &Condition, model: &str, now_ms: u64) -> (Availability, u64) {
+        let mut worst =
+            (condition.health.availability(now_ms), condition.health.remaining_ms(now_ms).unwrap_or(u64::MAX));
         if !condition.lockouts.is_empty() {
             if let Some(lockout) = condition.lockouts.get(model).filter(|lockout| lockout.is_locked(now_ms)) {
-                let standing = if lockout.is_binding() { Standing::Closed } else { Standing::Resting };
-                worst = graver(worst, (standing, lockout.remaining_ms(now_ms)));
+                let availability = if lockout.is_binding() { Availability::Closed } else { Availability::Cooling };
+                worst = graver(worst, (availability, lockout.remaining_ms(now_ms)));
             }
         }
         if let Some(limited) = condition.limited.get(model) {
-            worst = graver(worst, (limited.standing(now_ms), limited.remaining_ms(now_ms).unwrap_or(u64::MAX)));
+            worst = graver(worst, (limited.availability(now_ms), limited.remaining_ms(now_ms).unwrap_or(u64::MAX)));
         }
         let breaker = self.provider.breaker.lock();
         if breaker.failures() > 0 {
             use fairlead_core::BreakerPhase;
-            let standing = match breaker.phase(self.breaker_limits(), now_ms) {
-                BreakerPhase::Open => Standing::Closed,
-                BreakerPhase::HalfOpen if breaker.is_probed(now_ms) => Standing::Resting,
-                BreakerPhase::HalfOpen => Standing::Probing,
-                BreakerPhase::Closed | BreakerPhase::Degraded => Standing::Able,
+            let availability = match breaker.phase(self.breaker_limits(), now_ms) {
+                BreakerPhase::Open => Availability::Closed,
+                BreakerPhase::HalfOpen if breaker.is_probed(now_ms) => Availability::Cooling,
+                BreakerPhase::HalfOpen => Availability::Probing,
+                BreakerPhase::Closed | BreakerPhase::Degraded => Availability::Able,
             };
-            worst = graver(worst, (standing, breaker.remaining_ms(now_ms)));
+            worst = graver(worst, (availability, breaker.remaining_ms(now_ms)));
         }
         worst
     }
@@ -70,18 +71,18 @@ impl Target {
     /// Returns the facts by which a strategy ranks targets, based on those that are already `known`.
     pub fn facts(&self, model: &str, known: Facts, now_ms: u64) -> Facts {
         let condition = self.hot.condition.lock();
-        let (standing, rest_ms) = self.judge(&condition, model, now_ms);
+        let (availability, cooldown_ms) = self.judge(&condition, model, now_ms);
         let in_flight = self.hot.load.in_flight();
-        let room = self.hot.limiter.room(model, in_flight, now_ms);
-        let most = room.and_then(|room| room.max_concurrent);
+        let headroom = self.hot.limiter.headroom(model, in_flight, now_ms);
+        let most = headroom.and_then(|headroom| headroom.max_concurrent);
         let span = |span| if condition.windows.is_empty() { None } else { condition.tightest(span, now_ms) };
         Facts {
-            standing,
-            rest_ms,
+            availability,
+            cooldown_ms,
             in_flight,
             capacity: known.capacity.into_iter().chain(most).min(),
-            rate_left: room.and_then(|room| room.rate_left),
-            is_shut: room.is_some_and(|room| room.is_shut),
+            rate_left: headroom.and_then(|headroom| headroom.rate_left),
+            is_shut: headroom.is_some_and(|headroom| headroom.is_shut),
             used: self.hot.load.used(),
             latency_ms: self.hot.latency_ms().map(|ms| ms as f32),
             success_rate: self.hot.load.success_rate(),

@@ -67,7 +67,7 @@ pub fn scan(input: &[u8]) -> Result<Option<HeadLines>, HeadFault> {
         Err(httparse::Error::TooManyHeaders) => return Err(HeadFault(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
         Err(_) => return Err(BAD),
     };
-    let place = |part: &[u8]| {
+    let span_of = |part: &[u8]| {
         if part.is_empty() {
             return 0..0;
         }
@@ -75,12 +75,12 @@ pub fn scan(input: &[u8]) -> Result<Option<HeadLines>, HeadFault> {
         start..start + part.len()
     };
     let (Some(method), Some(target), Some(version)) = (read.method, read.path, read.version) else { return Err(BAD) };
-    let lines = read.headers.iter().map(|line| (place(line.name.as_bytes()), place(line.value))).collect();
+    let lines = read.headers.iter().map(|line| (span_of(line.name.as_bytes()), span_of(line.value))).collect();
     Ok(Some(HeadLines {
         end,
         is_http_10: version == 0,
-        method: place(method.as_bytes()),
-        target: place(target.as_bytes()),
+        method: span_of(method.as_bytes()),
+        target: span_of(target.as_bytes()),
         lines,
     }))
 }
@@ -110,7 +110,7 @@ impl HeadLines {
             input[name.clone()].make_ascii_lowercase();
         }
         let input = &*input;
-        let text = |place: &Range<usize>| std::str::from_utf8(&input[place.clone()]).map_err(|_| BAD);
+        let text = |span_of: &Range<usize>| std::str::from_utf8(&input[span_of.clone()]).map_err(|_| BAD);
         let target = text(&self.target)?;
         let (path, query, authority) = if is_plain_path(target) {
             let (path, query) = target.split_once('?').unwrap_or((target, ""));

@@ -71,7 +71,7 @@ struct Connection {
 
 /// The properties of a request that are needed after the engine has its head.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a head")]
 struct Request {
     is_head: bool,
     is_http_10: bool,
@@ -327,7 +327,7 @@ impl Connection {
 
     /// Writes the answer: its head together with its first bytes, then the rest.
     async fn send(&mut self, request: &Request, head: &Head, mut flight: Flight) -> Next {
-        let whole = flight.exchange().take_whole();
+        let whole = flight.exchange().take_complete();
         let has_body = !request.is_head && !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let declared = declared_length(&head.headers);
         let coding = match (has_body, &whole) {
@@ -357,7 +357,7 @@ impl Connection {
             closes,
         };
         self.outgoing.push_head(head, &facts);
-        let is_whole = match whole {
+        let is_complete = match whole {
             Some(body) => {
                 self.outgoing.push_piece(body, coding);
                 let sent = self.outgoing.flush(&mut self.io).await.is_ok();
@@ -366,7 +366,7 @@ impl Connection {
             }
             None => self.relay(&mut flight, coding, request.body.is_reached()).await,
         };
-        match (is_whole, closes) {
+        match (is_complete, closes) {
             (false, _) => Next::Drop,
             (true, true) => Next::Close,
             (true, false) => Next::Request,

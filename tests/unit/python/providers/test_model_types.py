@@ -127,7 +127,7 @@ async def test_the_operators_word_goes_first(lab: Lab) -> None:
         None,
     )
     rows = (await lab.management.ask("GET", "/api/provider-models"))["models"]
-    assert all(row["notInForce"] == [] for row in rows)
+    assert all(row["ineffective"] == [] for row in rows)
     told = await lab.management.ask("GET", "/api/models/catalog", provider="lab")
     kinds = {
         kind: {m["id"] for m in models} for kind, models in told["providers"][0]["models"].items()

@@ -31,11 +31,11 @@ async def test_a_node_takes_no_icon(management: Management) -> None:
     node = (await management.ask("POST", path, {**NODE, "apiType": "responses"}, expect=201))[
         "node"
     ]
-    assert node["notInForce"] == []
+    assert node["ineffective"] == []
     one = f"{path}/{node['id']}"
     sql = "UPDATE provider_nodes SET icon_url = 'https://a/b.png'"
     await management.services.state.commit(lambda con: con.execute(sql) and None)
-    assert (await management.ask("GET", one))["node"]["notInForce"] == ["iconUrl"]
+    assert (await management.ask("GET", one))["node"]["ineffective"] == ["iconUrl"]
     back = {"name": "Other", "apiType": "rerank", "iconUrl": "https://a/b.png"}
     assert (await management.ask("PUT", one, back))["node"]["name"] == "Other"
 
@@ -74,7 +74,7 @@ async def test_a_key_says_what_of_it_is_not_in_force(management: Management) -> 
         "allowedEndpoints": ["chat", "scraping"],
     }
     key = await management.ask("POST", path, new, expect=201)
-    assert key["notInForce"] == []
+    assert key["ineffective"] == []
     message, param = await management.refused(
         "POST", path, {"name": "k", "scopes": ["mcp:connect"]}
     )
@@ -90,7 +90,7 @@ async def test_a_key_says_what_of_it_is_not_in_force(management: Management) -> 
     )
     await management.services.state.commit(lambda con: con.execute(sql) and None)
     stored = await management.ask("GET", one)
-    assert stored["notInForce"] == ["scopes:mcp:connect", "allowedEndpoints:agents"]
+    assert stored["ineffective"] == ["scopes:mcp:connect", "allowedEndpoints:agents"]
     back = {name: stored[name] for name in ("allowedEndpoints", "scopes")}
     back["chaosModeEnabled"] = True
     assert (await management.ask("PATCH", one, back))["chaosModeEnabled"] is True

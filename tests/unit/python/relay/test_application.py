@@ -128,7 +128,7 @@ class Upload:
     def feed(self, _piece: bytes, more: bool) -> bool:
         return more
 
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         return self.room
 
     def time_out(self) -> None:

@@ -42,7 +42,7 @@ class Users:
         await asyncio.wait(self._tasks.values())
 
     async def _hold(self, name: str) -> None:
-        async with self._turns.place(name[0]):
+        async with self._turns.slot(name[0]):
             self.order.append(name)
             await self._leave[name].wait()
 
@@ -91,11 +91,11 @@ async def test_so_many_wait_and_no_more() -> None:
     users = Users(turns)
     await users.come("x1", "a1", "a2")
     with pytest.raises(QueueFull):
-        async with turns.place("a"):
+        async with turns.slot("a"):
             raise AssertionError
     await users.come("b1")
     with pytest.raises(QueueFull):
-        async with turns.place("c"):
+        async with turns.slot("c"):
             raise AssertionError
     await users.end()
     assert users.order == ["x1", "a1", "b1", "a2"]

@@ -14,9 +14,9 @@ from fairlead.process.extra import install_command
 from fairlead.scrape.jobs.events import job_events
 from fairlead.scrape.jobs.start import new_job
 from fairlead.scrape.jobs.table import (
+    FrontierEntry,
     Page,
-    Place,
-    finish_place,
+    finish_entry,
     frontier_of,
     insert_job,
     list_pages,
@@ -344,24 +344,24 @@ async def test_an_estimate_reads_the_depth_and_the_site(scraping, site) -> None:
 
     start = await estimate(maxDepth=0)
     assert (start["maxPages"], start["estimatedPages"]) == (1, 1)
-    assert start["lookedAt"]["startPageLinks"] is None
+    assert start["sampled"]["startPageLinks"] is None
     near = await estimate(maxDepth=1)
-    links = near["lookedAt"]["startPageLinks"]
+    links = near["sampled"]["startPageLinks"]
     assert 0 < links < 499
     assert near["maxPages"] == near["estimatedPages"] == 1 + links
-    assert near["lookedAt"]["sitemapAddresses"] is None
+    assert near["sampled"]["sitemapAddresses"] is None
     far = await estimate(maxDepth=3)
     assert (far["maxPages"], far["maxDepth"]) == (500, 3)
-    assert far["lookedAt"]["sitemapAddresses"] is not None
-    assert far["estimatedPages"] == min(500, far["lookedAt"]["knownAddresses"])
+    assert far["sampled"]["sitemapAddresses"] is not None
+    assert far["estimatedPages"] == min(500, far["sampled"]["knownAddresses"])
     assert (await estimate(maxDepth=3, limit=2))["estimatedPages"] == 2
 
     mapped = await scraping.ask("POST", "/api/map", {"url": site.url("/")})
-    kept = (await estimate(maxDepth=3))["lookedAt"]
+    kept = (await estimate(maxDepth=3))["sampled"]
     assert kept["sitemapAddresses"] is None
     assert kept["keptMapAddresses"] >= mapped["data"]["total"] - 1
 
-    missing = (await estimate(maxDepth=2, url=site.url("/no-such-page")))["lookedAt"]
+    missing = (await estimate(maxDepth=2, url=site.url("/no-such-page")))["sampled"]
     assert missing["startPageLinks"] is None
     assert missing["failures"]
 
@@ -400,12 +400,12 @@ async def test_an_address_is_settled_once(tmp_path) -> None:
     """A write that came through after its deadline, and the same address read again."""
     database = await asyncio.to_thread(open_fresh_database, tmp_path, "state")
     job = new_job("crawl", "k1", "http://a.example/", RequestBody(), 5)
-    await database.write(lambda con: insert_job(con, job, [Place(0, 0, job.url)]))
+    await database.write(lambda con: insert_job(con, job, [FrontierEntry(0, 0, job.url)]))
     for number, place, settled in ((1, 0, "stored"), (2, 0, "known"), (3, 7, "known")):
         page = Page(number, place, job.url, "completed", 200, None, None, "{}", 1)
-        found = [Place(place + 1, 1, "http://a.example/b")]
+        found = [FrontierEntry(place + 1, 1, "http://a.example/b")]
         assert settled == await database.write(
-            lambda con, page=page, found=found: finish_place(con, job.id, page.place, page, found)
+            lambda con, page=page, found=found: finish_entry(con, job.id, page.place, page, found)
         )
     pages, frontier = await database.read(
         lambda con: (list_pages(con, job.id, 0, 10), frontier_of(con, job.id))

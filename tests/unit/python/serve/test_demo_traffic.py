@@ -15,8 +15,8 @@ from fairlead.serve.demo_traffic import (
     INCIDENT_LASTED,
     MODELS,
     NOBODY,
+    DemoTarget,
     Owners,
-    Place,
     demo_records,
     monthly_limits,
     write_traffic,
@@ -28,8 +28,8 @@ NOW = datetime(2027, 3, 12, 15, 0, tzinfo=UTC)
 
 def test_every_line_is_a_record_of_the_last_days_and_marked(tmp_path: Path) -> None:
     keys = {app.name: f"key-{app.name}" for app in APPLICATIONS}
-    places = {each.provider: Place(f"node-{each.provider}", "c") for each in MODELS.values()}
-    many = write_traffic(tmp_path, Owners(keys, places), NOW)
+    targets = {each.provider: DemoTarget(f"node-{each.provider}", "c") for each in MODELS.values()}
+    many = write_traffic(tmp_path, Owners(keys, targets), NOW)
     segments = sorted((tmp_path / "spool").iterdir())
     for segment in segments:
         assert segment.suffix == ".ndjson"
@@ -43,7 +43,7 @@ def test_every_line_is_a_record_of_the_last_days_and_marked(tmp_path: Path) -> N
     assert set(parsed.rows["session_tag"]) == {app.tag for app in APPLICATIONS}
     assert all(tag.startswith("demo/") for tag in parsed.rows["session_tag"])
     assert set(parsed.rows["key_id"]) == set(keys.values())
-    assert set(parsed.rows["provider"]) == {place.node_id for place in places.values()}
+    assert set(parsed.rows["provider"]) == {place.node_id for place in targets.values()}
     assert set(parsed.rows["connection_id"]) == {"c"}
 
 

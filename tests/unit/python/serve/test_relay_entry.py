@@ -15,7 +15,7 @@ import pytest
 
 from fairlead.net.node_link import control_context
 from fairlead.serve import relay_entry
-from fairlead.serve.relay_entry import RelayEntry, Room
+from fairlead.serve.relay_entry import ConnectionLimit, RelayEntry
 from fairlead.serve.tunnel import Tunnel, Upstream
 from tests.support.authority import Authority
 
@@ -149,10 +149,10 @@ async def test_strangers_have_a_small_room_of_their_own(
 
 
 def test_places_are_given_back() -> None:
-    room = Room(2, 1)
-    with room.place("a") as first, room.place("a") as second, room.place("b") as third:
+    room = ConnectionLimit(2, 1)
+    with room.admit("a") as first, room.admit("a") as second, room.admit("b") as third:
         assert (first, second, third) == (True, False, True)
-        with room.place("c") as fourth:
+        with room.admit("c") as fourth:
             assert not fourth
-    with room.place("a") as again:
+    with room.admit("a") as again:
         assert again

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InvalidRequest, StorageUnavailable
-from fairlead.settings.files import BucketPlace, read_files_url
+from fairlead.settings.files import BucketLocation, read_files_url
 from fairlead.store.blobs import bucket as bucket_module
 from fairlead.store.blobs.blob import Blobs, copy_to, fetch
 from fairlead.store.blobs.bucket import Bucket
@@ -31,9 +31,9 @@ def server() -> Iterator[S3Server]:
 
 
 def open_bucket(server: S3Server, folder: Path, secret: str = SECRET_ACCESS_KEY) -> BucketBlobs:
-    place = read_files_url(server.url)
-    assert isinstance(place, BucketPlace)
-    return BucketBlobs(Bucket(place, ACCESS_KEY_ID, secret), folder)
+    location = read_files_url(server.url)
+    assert isinstance(location, BucketLocation)
+    return BucketBlobs(Bucket(location, ACCESS_KEY_ID, secret), folder)
 
 
 @pytest.fixture
@@ -242,8 +242,8 @@ def test_an_address_of_no_store_is_refused(url: str, rule: str) -> None:
 
 def test_addresses_of_stores() -> None:
     assert read_files_url("file:///srv/fair%20lead") == Path("/srv/fair lead")
-    assert read_files_url("s3://bucket") == BucketPlace(
+    assert read_files_url("s3://bucket") == BucketLocation(
         "bucket", "", "https://s3.us-east-1.amazonaws.com", "us-east-1"
     )
     of_own = read_files_url("s3://bucket/a/b/?endpoint=http%3A%2F%2Fminio:9000%2F&region=eu-west-1")
-    assert of_own == BucketPlace("bucket", "a/b/", "http://minio:9000", "eu-west-1")
+    assert of_own == BucketLocation("bucket", "a/b/", "http://minio:9000", "eu-west-1")

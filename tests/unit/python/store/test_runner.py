@@ -70,7 +70,7 @@ class Rows(Runner[Row]):
         self.rows.remove(item)
         await self._tell(f"{item.id} given up: {reason}")
 
-    def has_room(self, item: Row) -> bool:
+    def has_capacity(self, item: Row) -> bool:
         return item.id != self.refused
 
     async def process(self, item: Row) -> None:

@@ -11,16 +11,16 @@ import pytest
 
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.tasks.envelope import envelope_schema
-from fairlead.tasks.fields import DiffAsk, HealthAsk, ManageAsk, OrchestrateAsk
+from fairlead.tasks.fields import DiffRequest, HealthRequest, ManageRequest, OrchestrateRequest
 from fairlead.tasks.health import diff, health
 from fairlead.tasks.manage import manage
 from fairlead.tasks.orchestrate import orchestrate
 
 ACTS: dict[str, tuple[Any, Any]] = {
-    "manage_reverse_task": (ManageAsk, manage),
-    "orchestrate_reverse_task": (OrchestrateAsk, orchestrate),
-    "get_rebuild_health_report": (HealthAsk, health),
-    "diff_env_requirements": (DiffAsk, diff),
+    "manage_reverse_task": (ManageRequest, manage),
+    "orchestrate_reverse_task": (OrchestrateRequest, orchestrate),
+    "get_rebuild_health_report": (HealthRequest, health),
+    "diff_env_requirements": (DiffRequest, diff),
 }
 VALIDATOR = jsonschema.Draft202012Validator(envelope_schema())
 

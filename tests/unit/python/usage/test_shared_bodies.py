@@ -18,7 +18,7 @@ from fairlead.records.kept_bodies import FOLDER, HOUR_MS, BodyName
 from fairlead.store.blobs import bucket as bucket_module
 from fairlead.store.blobs.blob import chunks_of
 from fairlead.store.blobs.bounded_calls import BoundedCalls
-from fairlead.store.blobs.place import blobs_of
+from fairlead.store.blobs.location import blobs_of
 from fairlead.store.file import Connection
 from fairlead.store.meta import PURGED_BEFORE, write_meta
 from fairlead.usage.bodies import shared_bodies as module

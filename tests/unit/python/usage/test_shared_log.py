@@ -89,12 +89,12 @@ class Node:
 
     async def settle_down(self) -> None:
         """Until all that it wrote is in the log, and all of the log is here."""
-        self.shared._is_even = False
+        self.shared._is_caught_up = False
 
-        async def is_even() -> bool:
-            return self.shared.is_even()
+        async def is_caught_up() -> bool:
+            return self.shared.is_caught_up()
 
-        await self.follow(is_even)
+        await self.follow(is_caught_up)
 
     async def close(self) -> None:
         await self.usage.close()

@@ -346,7 +346,7 @@ async def test_a_redelivery_is_the_same_message(engine, listener) -> None:
     assert (first.message_id, first.body) == (second.message_id, second.body)
 
 
-async def test_an_event_is_told_if_and_only_if_its_transaction_is_kept(engine, listener) -> None:
+async def test_an_event_is_delivered_iff_its_transaction_is_committed(engine, listener) -> None:
     await engine.add(f"{listener.url}/ok")
 
     def undone(con) -> None:
@@ -385,7 +385,7 @@ async def test_surfaces_and_owners_are_told_of_their_own_events(engine, listener
         await engine.state.record(lambda con: emit(con, Event("crawl.page", {})))
 
 
-async def test_of_events_with_one_id_the_first_counts(engine, listener) -> None:
+async def test_the_first_of_several_events_with_one_id_wins(engine, listener) -> None:
     await engine.add(f"{listener.url}/ok")
     event = Event("key.created", {"id": "a", "name": "a"}, id="msg_again")
     assert await engine.state.record(lambda con: emit(con, event, event)) == 1

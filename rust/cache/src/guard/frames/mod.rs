@@ -100,8 +100,8 @@ fn few_words(marks: &mut Vec<Mark>) {
 /// Moves the tool or language to the front if only one is named, and removes its preposition.
 pub(super) fn tool_first(marks: &mut Vec<Mark>) {
     let is_tool = |mark: &Mark| matches!(mark, Mark::Word { text, .. } if TOOLS.contains(&text.as_str()));
-    let mut places = marks.iter().enumerate().filter(|(_, mark)| is_tool(mark)).map(|(at, _)| at);
-    let (Some(at), None) = (places.next(), places.next()) else { return };
+    let mut tool_indices = marks.iter().enumerate().filter(|(_, mark)| is_tool(mark)).map(|(at, _)| at);
+    let (Some(at), None) = (tool_indices.next(), tool_indices.next()) else { return };
     let is_frame = |mark: &Mark| {
         matches!(mark.word(), Some("how-to" | "what" | "why" | "where" | "where-to" | "whether" | "write"))
     };

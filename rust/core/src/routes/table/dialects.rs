@@ -1,16 +1,16 @@
 //! Model calls in the OpenAI Responses and Gemini dialects. The address of a Gemini call names the model.
 
-use crate::routes::builders::{inference, NO_BODY, PROMPT, RECORD};
+use crate::routes::builders::{inference, JSON_1M, JSON_32M, NO_BODY};
 use crate::routes::{Answer, Body, Relayed, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[
-    inference("POST", "/v1/responses", Answer::Responses, "chat", PROMPT, "Response, plain or streamed."),
+    inference("POST", "/v1/responses", Answer::Responses, "chat", JSON_32M, "Response, plain or streamed."),
     inference(
         "POST",
         "/v1/responses/input_tokens",
         Answer::CountTokens,
         "chat",
-        PROMPT,
+        JSON_32M,
         "How many tokens the input of a response has.",
     ),
     inference(
@@ -18,19 +18,19 @@ pub(super) static ROUTES: &[Route] = &[
         "/v1/responses/compact",
         Answer::Relayed(Relayed::Compact),
         "chat",
-        PROMPT,
-        "A conversation made into fewer items, which the next response goes on from.",
+        JSON_32M,
+        "Compact a conversation into fewer items for the next response.",
     ),
-    stored_response("GET", "/v1/responses/{id}", NO_BODY, "One response that was kept."),
+    stored_response("GET", "/v1/responses/{id}", NO_BODY, "Get a stored response."),
     stored_response("DELETE", "/v1/responses/{id}", NO_BODY, "Delete a response that was kept."),
-    stored_response("POST", "/v1/responses/{id}/cancel", RECORD, "Cancel a response that works in the background."),
-    stored_response("GET", "/v1/responses/{id}/input_items", NO_BODY, "What the request of a kept response said."),
-    stored_response("POST", "/v1/conversations", PROMPT, "Create a conversation that responses are added to."),
+    stored_response("POST", "/v1/responses/{id}/cancel", JSON_1M, "Cancel a response that works in the background."),
+    stored_response("GET", "/v1/responses/{id}/input_items", NO_BODY, "List the input items of a stored response."),
+    stored_response("POST", "/v1/conversations", JSON_32M, "Create a conversation that responses are added to."),
     stored_response("GET", "/v1/conversations/{id}", NO_BODY, "One conversation."),
-    stored_response("POST", "/v1/conversations/{id}", RECORD, "Change the metadata of a conversation."),
+    stored_response("POST", "/v1/conversations/{id}", JSON_1M, "Change the metadata of a conversation."),
     stored_response("DELETE", "/v1/conversations/{id}", NO_BODY, "Delete a conversation with its items."),
     stored_response("GET", "/v1/conversations/{id}/items", NO_BODY, "The items of a conversation."),
-    stored_response("POST", "/v1/conversations/{id}/items", PROMPT, "Add items to a conversation."),
+    stored_response("POST", "/v1/conversations/{id}/items", JSON_32M, "Add items to a conversation."),
     stored_response("GET", "/v1/conversations/{id}/items/{item}", NO_BODY, "One item of a conversation."),
     stored_response("DELETE", "/v1/conversations/{id}/items/{item}", NO_BODY, "Delete an item of a conversation."),
     gemini(
@@ -38,7 +38,7 @@ pub(super) static ROUTES: &[Route] = &[
         "/v1beta/models/{*id}:generateContent",
         Answer::Generate,
         "chat",
-        PROMPT,
+        JSON_32M,
         "Gemini's generateContent.",
     ),
     gemini(
@@ -46,7 +46,7 @@ pub(super) static ROUTES: &[Route] = &[
         "/v1beta/models/{*id}:streamGenerateContent",
         Answer::StreamGenerate,
         "chat",
-        PROMPT,
+        JSON_32M,
         "The same streamed: events with `alt=sse`, else one JSON list.",
     ),
     gemini(
@@ -54,7 +54,7 @@ pub(super) static ROUTES: &[Route] = &[
         "/v1beta/models/{*id}:countTokens",
         Answer::CountTokens,
         "chat",
-        PROMPT,
+        JSON_32M,
         "How many tokens a generateContent request has.",
     ),
     gemini(
@@ -72,7 +72,7 @@ pub(super) static ROUTES: &[Route] = &[
         "/v1/models/{*id}:generateContent",
         Answer::Generate,
         "chat",
-        PROMPT,
+        JSON_32M,
         "Gemini's generateContent, version 1.",
     ),
     gemini(
@@ -80,7 +80,7 @@ pub(super) static ROUTES: &[Route] = &[
         "/v1/models/{*id}:streamGenerateContent",
         Answer::StreamGenerate,
         "chat",
-        PROMPT,
+        JSON_32M,
         "The same streamed, version 1.",
     ),
     gemini(
@@ -88,7 +88,7 @@ pub(super) static ROUTES: &[Route] = &[
         "/v1/models/{*id}:countTokens",
         Answer::CountTokens,
         "chat",
-        PROMPT,
+        JSON_32M,
         "How many tokens a generateContent request has, version 1.",
     ),
     embed("/v1beta/models/{*id}:embedContent", Relayed::EmbedContent, "The embedding of a text, as Gemini has it."),
@@ -102,7 +102,7 @@ const fn stored_response(method: &'static str, path: &'static str, body: Body, s
 }
 
 const fn embed(path: &'static str, kind: Relayed, summary: &'static str) -> Route {
-    gemini("POST", path, Answer::Relayed(kind), "embeddings", PROMPT, summary)
+    gemini("POST", path, Answer::Relayed(kind), "embeddings", JSON_32M, summary)
 }
 
 const fn gemini(

@@ -1,22 +1,22 @@
 //! Routes that clients of models call.
 
-use crate::routes::builders::{inference, NO_BODY, PROMPT};
+use crate::routes::builders::{inference, JSON_32M, NO_BODY};
 use crate::routes::{Answer, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[
-    inference("POST", "/v1/chat/completions", Answer::Chat, "chat", PROMPT, "Chat completion, plain or streamed."),
+    inference("POST", "/v1/chat/completions", Answer::Chat, "chat", JSON_32M, "Chat completion, plain or streamed."),
     inference(
         "GET",
         "/v1/chat/completions",
         Answer::Control,
         "chat",
         NO_BODY,
-        "Stored chat completions: there are none.",
+        "List stored chat completions: always empty.",
     ),
     // `/v1/messages` is a chat completion in the Anthropic dialect, which the surface selects.
     Route {
         surface: Surface::Anthropic,
-        ..inference("POST", "/v1/messages", Answer::Chat, "chat", PROMPT, "Messages, plain or streamed.")
+        ..inference("POST", "/v1/messages", Answer::Chat, "chat", JSON_32M, "Messages, plain or streamed.")
     },
     Route {
         surface: Surface::Anthropic,
@@ -25,7 +25,7 @@ pub(super) static ROUTES: &[Route] = &[
             "/v1/messages/count_tokens",
             Answer::CountTokens,
             "chat",
-            PROMPT,
+            JSON_32M,
             "How many tokens a messages request has.",
         )
     },

@@ -33,7 +33,7 @@ mod usage;
 mod webhooks;
 
 /// Every part, with the most frequent routes first.
-pub(super) static PARTS: &[&[Route]] = &[
+pub(super) static TABLES: &[&[Route]] = &[
     jobs::OPERATIONS,
     inference::ROUTES,
     dialects::ROUTES,

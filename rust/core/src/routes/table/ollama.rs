@@ -1,6 +1,6 @@
 //! Routes of Ollama clients, at the base URL `/ollama`.
 
-use crate::routes::builders::{inference, NO_BODY, PROMPT, SMALL};
+use crate::routes::builders::{inference, JSON_32M, JSON_64K, NO_BODY};
 use crate::routes::{Answer, Body, Ollama, Route, Surface};
 
 const fn ollama(
@@ -15,14 +15,14 @@ const fn ollama(
 }
 
 pub(super) static ROUTES: &[Route] = &[
-    ollama("POST", "/ollama/api/chat", Ollama::Chat, "chat", PROMPT, "Ollama's chat, whole or in lines of JSON."),
-    ollama("POST", "/ollama/api/generate", Ollama::Generate, "chat", PROMPT, "Ollama's answer to one prompt."),
+    ollama("POST", "/ollama/api/chat", Ollama::Chat, "chat", JSON_32M, "Ollama's chat, whole or in lines of JSON."),
+    ollama("POST", "/ollama/api/generate", Ollama::Generate, "chat", JSON_32M, "Ollama's answer to one prompt."),
     ollama(
         "POST",
         "/ollama/api/embed",
         Ollama::Embed,
         "embeddings",
-        PROMPT,
+        JSON_32M,
         "Embeddings of texts, as Ollama has them.",
     ),
     ollama(
@@ -30,10 +30,10 @@ pub(super) static ROUTES: &[Route] = &[
         "/ollama/api/embeddings",
         Ollama::Embeddings,
         "embeddings",
-        PROMPT,
+        JSON_32M,
         "The embedding of one prompt: Ollama's older call.",
     ),
     ollama("GET", "/ollama/api/tags", Ollama::Tags, "models", NO_BODY, "The models that the caller may talk to."),
-    ollama("POST", "/ollama/api/show", Ollama::Show, "models", SMALL, "One model, as Ollama shows it."),
+    ollama("POST", "/ollama/api/show", Ollama::Show, "models", JSON_64K, "One model, as Ollama shows it."),
     ollama("GET", "/ollama/api/version", Ollama::Version, "models", NO_BODY, "The gateway's version."),
 ];

@@ -1,12 +1,12 @@
 //! Resilience thresholds, and the failure state of providers, connections and models.
 
-use crate::routes::builders::{management, NO_BODY, RECORD};
+use crate::routes::builders::{management, JSON_1M, NO_BODY};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
-    management("GET", "/api/resilience", NO_BODY, "Thresholds of resilience, and what is held against whom."),
-    management("PATCH", "/api/resilience", RECORD, "Change thresholds of resilience."),
-    management("POST", "/api/resilience/reset", RECORD, "Forget failures of connections, providers and models."),
-    management("GET", "/api/resilience/model-cooldowns", NO_BODY, "Models that rest, and until when."),
-    management("DELETE", "/api/resilience/model-cooldowns", RECORD, "End the rest of one model, or of all."),
+    management("GET", "/api/resilience", NO_BODY, "Get the resilience thresholds, cooldowns and open breakers."),
+    management("PATCH", "/api/resilience", JSON_1M, "Change thresholds of resilience."),
+    management("POST", "/api/resilience/reset", JSON_1M, "Reset the failures of connections, providers and models."),
+    management("GET", "/api/resilience/model-cooldowns", NO_BODY, "List locked-out models, and until when."),
+    management("DELETE", "/api/resilience/model-cooldowns", JSON_1M, "End the lockout of one model or of all models."),
 ];

@@ -157,7 +157,7 @@ impl Connection {
             }
             let mut input = std::mem::take(&mut self.partial).freeze();
             match head::decode(&input)? {
-                Decoded::Whole(head) => {
+                Decoded::Complete(head) => {
                     self.ahead = input.slice(head.end..);
                     return Poll::Ready(Ok(head));
                 }

@@ -19,7 +19,7 @@ enum Read {
         status: u16,
         headers: usize,
         body: Vec<u8>,
-        is_whole: bool,
+        is_complete: bool,
         is_malformed: bool,
         after: usize,
     },
@@ -46,7 +46,7 @@ fn read(pieces: &[&[u8]]) -> Read {
                 input.advance(passed);
                 partial = input.into();
             }
-            Ok(Decoded::Whole(head)) => {
+            Ok(Decoded::Complete(head)) => {
                 let rest = input.slice(head.end..);
                 break (head, rest);
             }
@@ -56,7 +56,7 @@ fn read(pieces: &[&[u8]]) -> Read {
     let rest: Vec<Bytes> = std::iter::once(first).chain(pieces.map(|piece| Bytes::copy_from_slice(piece))).collect();
     let total: usize = rest.iter().map(Bytes::len).sum();
     let (mut body, mut is_malformed, mut used) = (BytesMut::new(), false, 0);
-    let is_whole = match head.framing {
+    let is_complete = match head.framing {
         Framing::Length(length) => {
             let all = rest.concat();
             used = usize::try_from(length).unwrap_or(usize::MAX).min(all.len());
@@ -83,7 +83,7 @@ fn read(pieces: &[&[u8]]) -> Read {
     };
     let (status, headers) = (head.answer.status().as_u16(), head.answer.headers().len());
     let after = if is_malformed { 0 } else { total - used };
-    Read::Answer { status, headers, body: body.to_vec(), is_whole, is_malformed, after }
+    Read::Answer { status, headers, body: body.to_vec(), is_complete, is_malformed, after }
 }
 
 fn any_answer() -> impl Strategy<Value = (Vec<u8>, Vec<Index>)> {

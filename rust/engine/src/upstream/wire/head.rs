@@ -54,7 +54,7 @@ pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
 /// The result of decoding bytes as a head.
 #[derive(Debug)]
 pub(super) enum Decoded {
-    Whole(ResponseHead),
+    Complete(ResponseHead),
     /// More bytes are needed. This many bytes were interim responses (1xx) and can be discarded.
     Partial(usize),
 }
@@ -99,7 +99,7 @@ pub(super) fn decode(input: &Bytes) -> Result<Decoded, Malformed> {
         *answer.status_mut() = status;
         *answer.version_mut() = version;
         *answer.headers_mut() = headers;
-        return Ok(Decoded::Whole(ResponseHead { answer, framing, persists, end }));
+        return Ok(Decoded::Complete(ResponseHead { answer, framing, persists, end }));
     }
 }
 
@@ -135,8 +135,8 @@ mod tests {
             assert_eq!(passed >= announced, size >= announced, "{size}");
         }
         let many = [b"HTTP/1.1 102 Processing\r\n\r\n".repeat(MAX_HEAD_BYTES), text.to_vec()].concat();
-        assert!(matches!(decode(&Bytes::from(many)), Ok(Decoded::Whole(_))), "each is small");
-        let Ok(Decoded::Whole(head)) = decode(&Bytes::from_static(text)) else { panic!("whole") };
+        assert!(matches!(decode(&Bytes::from(many)), Ok(Decoded::Complete(_))), "each is small");
+        let Ok(Decoded::Complete(head)) = decode(&Bytes::from_static(text)) else { panic!("whole") };
         assert_eq!((head.answer.status(), head.framing, head.persists), (StatusCode::OK, Framing::Length(2), true));
         assert_eq!((&text[head.end..], &head.answer.headers()["x"]), (&b"ok"[..], &HeaderValue::from_static("")));
     }

@@ -23,7 +23,7 @@ mod pool;
 pub use body::{BodySlices, Chunk};
 pub use connection::Fault;
 pub use incoming::{Incoming, Unanswered};
-pub use pool::{take_shelf, Lease, Pool};
+pub use pool::{use_thread_pool_slot, Lease, Pool};
 
 #[cfg(test)]
 mod fuzz_tests;

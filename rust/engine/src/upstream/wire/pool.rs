@@ -17,7 +17,7 @@ const MAX_IDLE: usize = 512;
 /// The maximum idle time, below the five seconds after which common servers close connections.
 const MAX_IDLE_AGE: Duration = Duration::from_millis(4_500);
 /// The number of threads with a separate set of connections. Further threads share a set.
-const MAX_SHELVES: usize = 64;
+const MAX_SLOTS: usize = 64;
 
 #[derive(Debug)]
 struct Idle {
@@ -35,23 +35,23 @@ struct Stack {
 }
 
 thread_local! {
-    static SHELF: Cell<usize> = const { Cell::new(0) };
+    static THREAD_SLOT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Assigns a set of connections to the calling thread, by its number from 1. A connection's events arrive at the
 /// runtime that opened it, and using the connection from another thread costs a wake-up between threads for each event.
-pub fn take_shelf(number: usize) {
-    SHELF.set(number % MAX_SHELVES);
+pub fn use_thread_pool_slot(number: usize) {
+    THREAD_SLOT.set(number % MAX_SLOTS);
 }
 
-type Shelf = Mutex<HashMap<Arc<Origin>, Stack>>;
-type Shelves = [Shelf; MAX_SHELVES];
+type PoolSlot = Mutex<HashMap<Arc<Origin>, Stack>>;
+type PoolSlots = [PoolSlot; MAX_SLOTS];
 
 /// Idle connections to providers, by origin.
 #[derive(Debug)]
 pub struct Pool {
     connector: Connector,
-    shelves: Arc<Shelves>,
+    slots: Arc<PoolSlots>,
 }
 
 /// A connection checked out for one request. It returns to the pool at the end of its response; dropping it closes the
@@ -63,9 +63,9 @@ pub struct Lease {
     pub is_reused: bool,
     dialled: Instant,
     origin: Arc<Origin>,
-    shelves: Arc<Shelves>,
+    slots: Arc<PoolSlots>,
     /// The set of the thread that opened the connection.
-    shelf: usize,
+    slot: usize,
 }
 
 impl Lease {
@@ -74,8 +74,8 @@ impl Lease {
         if !self.connection.is_idle() {
             return;
         }
-        let Self { connection, origin, shelves, shelf, dialled, .. } = self;
-        let mut stacks = shelves[shelf].lock();
+        let Self { connection, origin, slots, slot, dialled, .. } = self;
+        let mut stacks = slots[slot].lock();
         let stack = stacks.entry(origin).or_default();
         let is_current = stack.not_before.is_none_or(|not_before| dialled >= not_before);
         if is_current && stack.idle.len() < MAX_IDLE {
@@ -86,20 +86,20 @@ impl Lease {
 
 impl Pool {
     pub fn new(connector: Connector) -> Self {
-        Self { connector, shelves: Arc::new(std::array::from_fn(|_| Mutex::default())) }
+        Self { connector, slots: Arc::new(std::array::from_fn(|_| Mutex::default())) }
     }
 
     pub(super) fn lease(&self, connection: Box<Connection>, dialled: Option<Instant>, origin: &Arc<Origin>) -> Lease {
-        let (origin, shelves) = (Arc::clone(origin), Arc::clone(&self.shelves));
+        let (origin, slots) = (Arc::clone(origin), Arc::clone(&self.slots));
         let is_reused = dialled.is_some();
         let dialled = dialled.unwrap_or_else(Instant::now);
-        Lease { connection, is_reused, dialled, origin, shelves, shelf: SHELF.get() }
+        Lease { connection, is_reused, dialled, origin, slots, slot: THREAD_SLOT.get() }
     }
 
     /// Returns an idle connection, if one is open.
     pub fn idle(&self, origin: &Arc<Origin>) -> Option<Lease> {
         loop {
-            let mut stacks = self.shelves[SHELF.get()].lock();
+            let mut stacks = self.slots[THREAD_SLOT.get()].lock();
             let stack = &mut stacks.get_mut(origin)?.idle;
             let mut entry = stack.pop()?;
             if entry.since.elapsed() > MAX_IDLE_AGE {
@@ -128,15 +128,15 @@ impl Pool {
     /// Discards all connections of an origin whose owner changed. Connections in use are closed once they are idle.
     pub fn forget(&self, origin: &Arc<Origin>) {
         let not_before = Some(Instant::now());
-        for shelf in &*self.shelves {
-            shelf.lock().insert(Arc::clone(origin), Stack { idle: Vec::new(), not_before });
+        for slot in &*self.slots {
+            slot.lock().insert(Arc::clone(origin), Stack { idle: Vec::new(), not_before });
         }
     }
 
     /// Closes connections that exceeded the idle time or that the peer closed. Called about once a second.
     pub fn sweep(&self) {
-        for shelf in &*self.shelves {
-            shelf.lock().retain(|_, stack| {
+        for slot in &*self.slots {
+            slot.lock().retain(|_, stack| {
                 stack.idle.retain_mut(|entry| entry.since.elapsed() <= MAX_IDLE_AGE && entry.connection.is_idle());
                 !stack.idle.is_empty() || stack.not_before.is_some()
             });

@@ -1,4 +1,4 @@
-"""Knobs: how one request to the stand-in is to be answered, read from `name=value` pairs."""
+"""Directives: how one request to the stand-in is to be answered, read from `name=value` pairs."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Final
@@ -27,7 +27,7 @@ _LIMITS: Final[dict[str, tuple[int, int]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
+class Directives:
     """Behaviour that a caller may request of the stand-in; `None` keeps the default."""
 
     latency_ms: int = 0
@@ -63,37 +63,41 @@ class Knobs:
     """0: never reports usage, as some upstreams do."""
 
 
-class UnknownKnob(InvalidRequest):
-    """A pair that is no knob or is out of its bounds; the text says which, for the caller."""
+class UnknownDirective(InvalidRequest):
+    """A pair that is no directive or is out of its bounds; the text says which, for the caller."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "model", "unknown_knob")
 
 
-_NAMES: Final = frozenset(field.name for field in fields(Knobs))
+_NAMES: Final = frozenset(field.name for field in fields(Directives))
 
 
-def parse_knobs(text: str, base: Knobs | None = None) -> Knobs:
-    """Reads `name=value,name=value` on top of `base`. Raises `UnknownKnob`."""
+def parse_directives(text: str, base: Directives | None = None) -> Directives:
+    """Reads `name=value,name=value` on top of `base`. Raises `UnknownDirective`."""
     found: dict[str, int | str] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = pair.partition("=")
         name = name.strip()
         if name not in _NAMES:
-            raise UnknownKnob(f"unknown knob '{name}'; known are {', '.join(sorted(_NAMES))}")
+            raise UnknownDirective(
+                f"unknown directive '{name}'; known are {', '.join(sorted(_NAMES))}"
+            )
         found[name] = value.strip() if name == "content_type" else _number(name, value)
-    return replace(base or Knobs(), **found)  # type: ignore[arg-type]
+    return replace(base or Directives(), **found)  # type: ignore[arg-type]
 
 
-def split_model(model: str, base: Knobs) -> tuple[str, Knobs]:
-    """Splits `name@knobs` into the name and the knobs on top of `base`. Raises `UnknownKnob`."""
+def split_model(model: str, base: Directives) -> tuple[str, Directives]:
+    """Splits `name@directives` into the name and the directives on top of `base`. Raises `UnknownDirective`."""
     name, _, suffix = model.partition("@")
-    return name, parse_knobs(suffix, base)
+    return name, parse_directives(suffix, base)
 
 
 def _number(name: str, value: str) -> int:
     low, high = _LIMITS[name]
     digits = value.strip()
     if not (digits.isascii() and digits.isdigit() and low <= int(digits) <= high):
-        raise UnknownKnob(f"knob '{name}' takes a whole number from {low} to {high}, not '{value}'")
+        raise UnknownDirective(
+            f"directive '{name}' takes a whole number from {low} to {high}, not '{value}'"
+        )
     return int(digits)

@@ -1,6 +1,6 @@
 //! The memory tier: answers by key within a size limit, and the positions of the others on disk.
 
-use crate::disk::{Place, Segment};
+use crate::disk::{DiskPosition, Segment};
 use crate::entry::{CachedAnswer, Meta};
 use crate::guard::Reading;
 use crate::key::Digest;
@@ -18,7 +18,7 @@ pub const MAX_ENTRIES: usize = 500_000;
 struct Row {
     meta: Arc<Meta>,
     body: Option<Bytes>,
-    place: Option<Place>,
+    position: Option<DiskPosition>,
     /// The entry is being written to disk, so it stays in the index even without a body.
     is_awaited: bool,
     /// When the entry was last used, as its position in the order.
@@ -36,7 +36,7 @@ impl Row {
 #[derive(Debug)]
 pub(crate) enum Lookup {
     Here(CachedAnswer),
-    Stored(Place),
+    Stored(DiskPosition),
     Nothing,
 }
 
@@ -51,7 +51,7 @@ pub struct EntrySummary {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct MemoryTier {
     rows: HashMap<Digest, Row>,
     /// Every row, least recently used first.
     order: BTreeMap<u64, Digest>,
@@ -68,7 +68,7 @@ pub(crate) struct Shelf {
     pub(crate) evictions: u64,
 }
 
-impl Shelf {
+impl MemoryTier {
     /// A shelf without limits, until one is set.
     pub(crate) fn unbounded() -> Self {
         Self { max_memory_bytes: usize::MAX, ..Self::default() }
@@ -88,9 +88,9 @@ impl Shelf {
         }
         self.touch(key);
         let Some(row) = self.rows.get_mut(key) else { return Lookup::Nothing };
-        match (&row.body, &row.place) {
+        match (&row.body, &row.position) {
             (Some(body), _) => Lookup::Here(CachedAnswer { meta: Arc::clone(&row.meta), body: body.clone() }),
-            (None, Some(place)) => Lookup::Stored(place.clone()),
+            (None, Some(position)) => Lookup::Stored(position.clone()),
             (None, None) => Lookup::Nothing,
         }
     }
@@ -130,7 +130,10 @@ impl Shelf {
     pub(crate) fn put(&mut self, answer: CachedAnswer, is_awaited: bool, probe: Option<Probe>) {
         let key = answer.meta.key;
         self.remove(&key);
-        self.insert(key, Row { meta: answer.meta, body: Some(answer.body), place: None, is_awaited, tick: 0, hits: 0 });
+        self.insert(
+            key,
+            Row { meta: answer.meta, body: Some(answer.body), position: None, is_awaited, tick: 0, hits: 0 },
+        );
         if let Some(probe) = probe {
             self.index(&key, probe);
         }
@@ -138,34 +141,34 @@ impl Shelf {
     }
 
     /// Adds an answer that was on disk before the restart.
-    pub(crate) fn put_stored(&mut self, meta: Arc<Meta>, place: Place) {
+    pub(crate) fn put_stored(&mut self, meta: Arc<Meta>, position: DiskPosition) {
         let key = meta.key;
         // An entry stored since then is newer.
         if self.rows.get(&key).is_some_and(|row| row.meta.created_ms > meta.created_ms) {
             return;
         }
         self.remove(&key);
-        self.count_place(None, Some(&place));
-        self.insert(key, Row { meta, body: None, place: Some(place), is_awaited: false, tick: 0, hits: 0 });
+        self.count_position(None, Some(&position));
+        self.insert(key, Row { meta, body: None, position: Some(position), is_awaited: false, tick: 0, hits: 0 });
         self.evict();
     }
 
     /// Records the position of an answer that was written to disk, or that the write failed.
-    pub(crate) fn stored(&mut self, meta: &Arc<Meta>, place: Option<Place>) {
+    pub(crate) fn stored(&mut self, meta: &Arc<Meta>, position: Option<DiskPosition>) {
         let Some(row) = self.rows.get_mut(&meta.key).filter(|row| Arc::ptr_eq(&row.meta, meta)) else { return };
         row.is_awaited = false;
-        let is_lost = row.body.is_none() && place.is_none();
-        let now = place.clone();
-        let before = std::mem::replace(&mut row.place, place);
-        self.count_place(before.as_ref(), now.as_ref());
+        let is_lost = row.body.is_none() && position.is_none();
+        let now = position.clone();
+        let before = std::mem::replace(&mut row.position, position);
+        self.count_position(before.as_ref(), now.as_ref());
         if is_lost {
             self.remove(&meta.key);
         }
     }
 
-    fn count_place(&mut self, before: Option<&Place>, now: Option<&Place>) {
+    fn count_position(&mut self, before: Option<&DiskPosition>, now: Option<&DiskPosition>) {
         self.disk_entries = self.disk_entries + usize::from(now.is_some()) - usize::from(before.is_some());
-        self.disk_bytes = self.disk_bytes + now.map_or(0, Place::bytes) - before.map_or(0, Place::bytes);
+        self.disk_bytes = self.disk_bytes + now.map_or(0, DiskPosition::bytes) - before.map_or(0, DiskPosition::bytes);
     }
 
     /// Stores a body in memory again after it was read from disk.
@@ -206,7 +209,7 @@ impl Shelf {
     pub(crate) fn remove(&mut self, key: &Digest) -> bool {
         let Some(row) = self.rows.remove(key) else { return false };
         self.memory_bytes -= row.memory_bytes();
-        self.count_place(row.place.as_ref(), None);
+        self.count_position(row.position.as_ref(), None);
         self.expiries.remove(&(row.meta.expires_ms, *key));
         self.order.remove(&row.tick);
         self.bodies.remove(&row.tick);
@@ -222,14 +225,18 @@ impl Shelf {
     }
 
     /// Removes the answers of deleted files that are not in memory.
-    pub(crate) fn lose(&mut self, gone: &[Arc<Segment>]) {
-        let is_gone = |place: &Place| gone.iter().any(|segment| Arc::ptr_eq(segment, &place.segment));
-        let lost: Vec<Digest> =
-            self.rows.iter().filter(|(_, row)| row.place.as_ref().is_some_and(is_gone)).map(|(key, _)| *key).collect();
+    pub(crate) fn remove_segments(&mut self, gone: &[Arc<Segment>]) {
+        let is_gone = |position: &DiskPosition| gone.iter().any(|segment| Arc::ptr_eq(segment, &position.segment));
+        let lost: Vec<Digest> = self
+            .rows
+            .iter()
+            .filter(|(_, row)| row.position.as_ref().is_some_and(is_gone))
+            .map(|(key, _)| *key)
+            .collect();
         for key in lost {
             let Some(row) = self.rows.get_mut(&key) else { continue };
-            let (before, is_lost) = (row.place.take(), row.body.is_none());
-            self.count_place(before.as_ref(), None);
+            let (before, is_lost) = (row.position.take(), row.body.is_none());
+            self.count_position(before.as_ref(), None);
             if is_lost {
                 self.remove(&key);
             }
@@ -259,7 +266,7 @@ impl Shelf {
             meta: Arc::clone(&row.meta),
             hits: row.hits,
             in_memory: row.body.is_some(),
-            on_disk: row.place.is_some(),
+            on_disk: row.position.is_some(),
             body_bytes: row.body.as_ref().map(Bytes::len),
         })
     }
@@ -319,7 +326,7 @@ impl Shelf {
             let Some((tick, key)) = self.bodies.pop_first() else { break };
             self.evictions += 1;
             let Some(row) = self.rows.get_mut(&key) else { continue };
-            if row.place.is_some() || row.is_awaited {
+            if row.position.is_some() || row.is_awaited {
                 self.memory_bytes -= row.body.take().map_or(0, |body| body.len());
             } else {
                 self.bodies.insert(tick, key);

@@ -42,7 +42,7 @@ const MAX_QUOTED_BYTES: usize = 256 * 1024;
 
 /// The remaining work for the caller's response.
 #[derive(Debug)]
-pub enum Staged {
+pub enum Prepared {
     /// The request without changes.
     AsIs,
     /// A different request for these targets.
@@ -64,11 +64,11 @@ pub(crate) struct PanelAnswer {
 
 /// Makes the preceding calls, whose usage is added to the settlement. They are chat completions in every dialect; the
 /// last call uses the caller's dialect. The caller of a stream receives comments meanwhile.
-pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Result<Staged, Error> {
+pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Result<Prepared, Error> {
     let Call { settlement, choice, .. } = call;
     let strategy = choice.combo.as_ref().map(|combo| combo.strategy);
     if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
-        return Ok(Staged::AsIs);
+        return Ok(Prepared::AsIs);
     }
     let route = settlement.admission.route;
     if endpoints::needs(route).is_some() {
@@ -76,31 +76,31 @@ pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Res
         return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
     }
     let Some(mut fields) = translation::chat_members(settlement.admission.dialect, body, parsed)? else {
-        return Ok(Staged::AsIs);
+        return Ok(Prepared::AsIs);
     };
     if let Some(tier) = defaults::chat_tier(settlement.admission.service_mode()) {
         fields.insert("service_tier".to_owned(), tier.into());
     }
     let shared = Arc::clone(&settlement.shared);
-    let beats = Beats::of(&shared, choice, parsed.stream);
+    let heartbeats = Heartbeats::of(&shared, choice, parsed.stream);
     match strategy {
         // Boxed to keep the future of single-stage conversations small.
-        Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, parsed, fields)).await,
+        Some(Strategy::Pipeline) => Box::pin(pipeline(&heartbeats, settlement, choice, parsed, fields)).await,
         // Tools run once, not once for every panel member.
-        _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
-        _ => Box::pin(panel(&beats, settlement, choice, parsed, fields)).await,
+        _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Prepared::AsIs),
+        _ => Box::pin(fusion(&heartbeats, settlement, choice, parsed, fields)).await,
     }
 }
 
 /// Sends comments to the caller of a stream while work is in progress.
-pub(crate) struct Beats<'a> {
+pub(crate) struct Heartbeats<'a> {
     shared: &'a Arc<Shared>,
     /// The target in the stream's head; `None` for a caller that waits for a complete response.
     target: Option<&'a Arc<Target>>,
     every: Duration,
 }
 
-impl<'a> Beats<'a> {
+impl<'a> Heartbeats<'a> {
     pub(crate) fn of(shared: &'a Arc<Shared>, choice: &'a Choice, is_stream: bool) -> Self {
         let target = choice.targets.first().filter(|_| is_stream);
         Self { shared, target, every: Duration::from_millis(shared.config.heartbeat_ms) }
@@ -118,18 +118,18 @@ impl<'a> Beats<'a> {
     }
 }
 
-async fn panel(
-    beats: &Beats<'_>,
+async fn fusion(
+    heartbeats: &Heartbeats<'_>,
     settlement: &mut Settlement,
     choice: &Choice,
     parsed: &ChatRequest,
     fields: Map<String, Value>,
-) -> Result<Staged, Error> {
+) -> Result<Prepared, Error> {
     let members = panel_of(choice);
     if members.len() < 2 {
-        return Ok(Staged::AsIs);
+        return Ok(Prepared::AsIs);
     }
-    let PanelOutcome { mut answers, failures } = ask_panel(beats, settlement, choice, &members, &fields).await;
+    let PanelOutcome { mut answers, failures } = call_panel(heartbeats, settlement, choice, &members, &fields).await;
     if answers.is_empty() {
         return if failures.is_empty() { Err(panel_timeout(choice)) } else { Ok(failed(settlement, choice, failures)) };
     }
@@ -143,9 +143,9 @@ async fn panel(
     for (at, one) in &answers {
         settlement.add_side(choice.model(*at), &one.usage);
     }
-    let judge = judge(beats.shared, settlement, choice, &members)?;
+    let judge = judge(heartbeats.shared, settlement, choice, &members)?;
     let body = with_messages(fields, vec![user(&judge_prompt(&answers))]);
-    next(&settlement.admission, &beats.shared.live.load().snapshot, &body, parsed, judge)
+    next(&settlement.admission, &heartbeats.shared.active.load().snapshot, &body, parsed, judge)
 }
 
 /// The index of the first target of each model.
@@ -168,8 +168,8 @@ struct PanelOutcome {
 }
 
 /// Sends the request to all members at once. After enough responses, the others have a short grace period.
-async fn ask_panel(
-    beats: &Beats<'_>,
+async fn call_panel(
+    heartbeats: &Heartbeats<'_>,
     settlement: &mut Settlement,
     choice: &Choice,
     members: &[usize],
@@ -182,10 +182,13 @@ async fn ask_panel(
         let target = Arc::clone(&choice.targets[at]);
         let alone = choice.narrowed(&[at]);
         let body = quiet_body(fields, None);
-        let shared = Arc::clone(beats.shared);
+        let shared = Arc::clone(heartbeats.shared);
         settlement.attempts += 1;
         // The set aborts its tasks when it is dropped with this request.
-        calls.spawn(trace::within(trace::current(), async move { (at, say(&shared, &target, alone, &body).await) }));
+        calls.spawn(trace::within(
+            trace::current(),
+            async move { (at, call_once(&shared, &target, alone, &body).await) },
+        ));
     }
     let params = &combo.params;
     let grace = Duration::from_millis(params.straggler_grace_ms);
@@ -193,7 +196,7 @@ async fn ask_panel(
     let mut until = cap;
     loop {
         let next = tokio::time::timeout_at(until.into(), calls.join_next());
-        let Ok(Some(joined)) = beats.during(settlement, next).await else { return outcome };
+        let Ok(Some(joined)) = heartbeats.during(settlement, next).await else { return outcome };
         let Ok((at, answered)) = joined else { continue };
         match answered {
             Ok(one) => {
@@ -216,7 +219,7 @@ fn panel_timeout(choice: &Choice) -> Error {
 }
 
 /// Returns the only response of a panel in the caller's dialect. There is nothing to judge.
-fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &PanelAnswer) -> Result<Staged, Error> {
+fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &PanelAnswer) -> Result<Prepared, Error> {
     let target = Arc::clone(&choice.targets[at]);
     settlement.target = Some(Arc::clone(&target));
     settlement.usage = one.usage;
@@ -226,7 +229,7 @@ fn only_answer(settlement: &mut Settlement, choice: &Choice, at: usize, one: &Pa
     let id = random_name().map_err(|_| Error::gateway(ErrorKind::Internal, "The system has no random numbers."))?;
     let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
     let translated = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
-    Ok(Staged::Done { target, answer: translated.body.into() })
+    Ok(Prepared::Done { target, answer: translated.body.into() })
 }
 
 /// The prompt that asks the judge to combine several responses.
@@ -248,24 +251,24 @@ fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[u
     let named = choice.combo.as_ref().and_then(|combo| combo.params.judge_model.as_deref());
     let Some(named) = named else { return Ok(choice.narrowed(members)) };
     let all = 0..choice.targets.len();
-    let mut places: Vec<usize> = all.clone().filter(|&at| choice.model(at) == named).collect();
-    if !places.is_empty() {
-        places.extend(all.filter(|&at| choice.model(at) != named));
-        return Ok(choice.narrowed(&places));
+    let mut indices: Vec<usize> = all.clone().filter(|&at| choice.model(at) == named).collect();
+    if !indices.is_empty() {
+        indices.extend(all.filter(|&at| choice.model(at) != named));
+        return Ok(choice.narrowed(&indices));
     }
     let key = settlement.admission.principal.key().map(AsRef::as_ref);
     let combo = choice.combo.as_ref().map(|combo| combo.name.as_str());
-    model::choose_beside(&shared.live.load(), combo, named, key)
+    model::choose_beside(&shared.active.load(), combo, named, key)
 }
 
-async fn chain(
-    beats: &Beats<'_>,
+async fn pipeline(
+    heartbeats: &Heartbeats<'_>,
     settlement: &mut Settlement,
     choice: &Choice,
     parsed: &ChatRequest,
     fields: Map<String, Value>,
-) -> Result<Staged, Error> {
-    let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
+) -> Result<Prepared, Error> {
+    let Some(combo) = &choice.combo else { return Ok(Prepared::AsIs) };
     let steps = combo.prompts.len();
     let of = |step: usize| -> Vec<usize> {
         combo.legs.iter().enumerate().filter(|(_, leg)| leg.step == step).map(|(at, _)| at).collect()
@@ -289,8 +292,8 @@ async fn chain(
         for at in of(step) {
             let body = quiet_body(&fields, Some(&extra));
             settlement.attempts += 1;
-            let saying = say(beats.shared, &choice.targets[at], choice.narrowed(&[at]), &body);
-            match Box::pin(beats.during(settlement, saying)).await {
+            let calling = call_once(heartbeats.shared, &choice.targets[at], choice.narrowed(&[at]), &body);
+            match Box::pin(heartbeats.during(settlement, calling)).await {
                 Ok(one) => {
                     learn(settlement, choice, at, &one);
                     settlement.add_side(choice.model(at), &one.usage);
@@ -310,7 +313,7 @@ async fn chain(
     }
     let body = with_messages(fields, extra);
     let last = choice.narrowed(&of(steps - 1));
-    next(&settlement.admission, &beats.shared.live.load().snapshot, &body, parsed, last)
+    next(&settlement.admission, &heartbeats.shared.active.load().snapshot, &body, parsed, last)
 }
 
 /// Returns the caller's request with additional messages.
@@ -329,7 +332,7 @@ fn next(
     body: &Bytes,
     own: &ChatRequest,
     mut choice: Choice,
-) -> Result<Staged, Error> {
+) -> Result<Prepared, Error> {
     let mut request = request::read(body)?;
     // A chat completion cannot express that a response is to be stored.
     request.stores = own.stores;
@@ -340,7 +343,7 @@ fn next(
     let mut translation = Translation::prepare(Dialect::Openai, body, &request, &mut choice, snapshot)?;
     translation.caller = admission.dialect;
     let translation = Box::new(translation.in_tier(admission.service_mode()));
-    Ok(Staged::Next { translation, request, choice: Box::new(choice) })
+    Ok(Prepared::Next { translation, request, choice: Box::new(choice) })
 }
 
 /// Returns a request for one complete response.
@@ -360,7 +363,7 @@ fn user(text: &str) -> Value {
 }
 
 /// Calls the only target of the choice once.
-pub(crate) async fn say(
+pub(crate) async fn call_once(
     shared: &Shared,
     target: &Arc<Target>,
     mut alone: Choice,
@@ -368,9 +371,9 @@ pub(crate) async fn say(
 ) -> Result<PanelAnswer, AttemptFailure> {
     let began = Instant::now();
     let tokens = model::estimate(body.len() as u64);
-    let mut slot = slot::acquire(shared, target, &alone.entrant(0, tokens), &mut Duration::default()).await?;
+    let mut slot = slot::acquire(shared, target, &alone.slot_request(0, tokens), &mut Duration::default()).await?;
     let parsed = request::read(body)?;
-    let wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
+    let wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.active.load().snapshot)?;
     // The variant of the target that the request needs.
     let target = &alone.targets[0];
     let pieces = wording.body(target, &alone.upstream_model);
@@ -418,9 +421,9 @@ fn learn_failures(settlement: &mut Settlement, choice: &Choice, failures: &[(usi
     }
 }
 
-fn failed(settlement: &mut Settlement, choice: &Choice, failures: Vec<(usize, AttemptFailure)>) -> Staged {
+fn failed(settlement: &mut Settlement, choice: &Choice, failures: Vec<(usize, AttemptFailure)>) -> Prepared {
     learn_failures(settlement, choice, &failures);
-    let places: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
+    let indices: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
     let failures = failures.into_iter().map(|(_, one)| one).enumerate().collect();
-    Staged::Failed { choice: Box::new(choice.narrowed(&places)), failures }
+    Prepared::Failed { choice: Box::new(choice.narrowed(&indices)), failures }
 }

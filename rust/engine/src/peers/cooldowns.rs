@@ -5,7 +5,7 @@
 //! notice. An adopted cooldown expires like a local one, and the first attempt after it is a probe.
 
 use super::notice;
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::upstream::target::Target;
 use fairlead_core::{BreakerPhase, Lockout};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ enum Subject {
 
 /// One cooldown as workers exchange it.
 #[derive(Debug, Serialize, Deserialize)]
-struct RestNotice {
+struct CooldownNotice {
     of: Subject,
     /// The revision of the connection's record; 0 for a provider.
     #[serde(default)]
@@ -47,101 +47,101 @@ struct Message {
     /// The newest operator reset that the sender has carried out. Receivers ignore messages from before a different
     /// reset.
     cleared: u64,
-    rests: Vec<RestNotice>,
+    cooldowns: Vec<CooldownNotice>,
     /// Lockouts are a separate list, so that a version without lockouts can still read the cooldowns.
     #[serde(default)]
-    lockouts: Vec<RestNotice>,
+    lockouts: Vec<CooldownNotice>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct RestRecord {
+struct KnownCooldown {
     until_ms: u64,
     is_own: bool,
 }
 
 /// Cooldowns that were published or received.
 #[derive(Debug, Default)]
-pub struct Rests {
-    known: HashMap<Subject, RestRecord>,
-    retold_ms: u64,
+pub struct SharedCooldowns {
+    known: HashMap<Subject, KnownCooldown>,
+    republished_ms: u64,
 }
 
-impl Rests {
+impl SharedCooldowns {
     /// Returns the message with the cooldowns that are due for publication, or `None` if there are none.
-    pub fn news(&mut self, live: &Live, worker: &str, now_ms: u64) -> Option<Vec<u8>> {
-        let mut resting: Vec<RestNotice> =
-            live.targets.iter().flatten().flat_map(|target| resting(target, now_ms)).collect();
+    pub fn take_notices(&mut self, active: &ActiveConfig, worker: &str, now_ms: u64) -> Option<Vec<u8>> {
+        let mut cooling: Vec<CooldownNotice> =
+            active.targets.iter().flatten().flat_map(|target| cooling(target, now_ms)).collect();
         // Connections of one provider share its breaker.
-        let mut subjects = HashSet::with_capacity(resting.len());
-        resting.retain(|rest| subjects.insert(rest.of.clone()));
+        let mut subjects = HashSet::with_capacity(cooling.len());
+        cooling.retain(|cooldown| subjects.insert(cooldown.of.clone()));
         // A cooldown that an operator reset or an attempt ended counts as new when it returns.
         self.known.retain(|of, _| subjects.contains(of));
-        if resting.is_empty() {
+        if cooling.is_empty() {
             return None;
         }
-        let is_again = now_ms.saturating_sub(self.retold_ms) >= AGAIN_EVERY_MS;
-        let (mut rests, mut lockouts) = (Vec::new(), Vec::new());
-        for rest in resting {
-            let until_ms = now_ms.saturating_add(rest.left_ms);
-            let known = self.known.get(&rest.of).copied();
+        let is_again = now_ms.saturating_sub(self.republished_ms) >= AGAIN_EVERY_MS;
+        let (mut cooldowns, mut lockouts) = (Vec::new(), Vec::new());
+        for cooldown in cooling {
+            let until_ms = now_ms.saturating_add(cooldown.left_ms);
+            let known = self.known.get(&cooldown.of).copied();
             let is_new = known.is_none_or(|known| until_ms > known.until_ms.saturating_add(SAME_MS));
             let is_own = is_new || known.is_some_and(|known| known.is_own);
-            let is_lockout = matches!(rest.of, Subject::Model { .. });
+            let is_lockout = matches!(cooldown.of, Subject::Model { .. });
             if is_lockout && lockouts.len() >= MAX_LOCKOUTS {
                 continue;
             }
-            self.known.insert(rest.of.clone(), RestRecord { until_ms, is_own });
+            self.known.insert(cooldown.of.clone(), KnownCooldown { until_ms, is_own });
             if is_new || (is_own && is_again) {
-                if is_lockout { &mut lockouts } else { &mut rests }.push(rest);
+                if is_lockout { &mut lockouts } else { &mut cooldowns }.push(cooldown);
             }
         }
         if is_again {
-            self.retold_ms = now_ms;
+            self.republished_ms = now_ms;
         }
-        if rests.is_empty() && lockouts.is_empty() {
+        if cooldowns.is_empty() && lockouts.is_empty() {
             return None;
         }
-        let cleared = live.snapshot.resilience.newest_clear();
-        notice::write(worker, &Message { cleared, rests, lockouts })
+        let cleared = active.snapshot.resilience.newest_clear();
+        notice::write(worker, &Message { cleared, cooldowns, lockouts })
     }
 
     /// Applies the cooldowns that another worker published.
-    pub fn hear(&mut self, live: &Live, worker: &str, payload: &[u8], now_ms: u64) {
+    pub fn apply_notice(&mut self, active: &ActiveConfig, worker: &str, payload: &[u8], now_ms: u64) {
         let Some(message) = notice::read::<Message>(worker, payload) else { return };
-        if message.cleared != live.snapshot.resilience.newest_clear() {
+        if message.cleared != active.snapshot.resilience.newest_clear() {
             return;
         }
-        for notice in message.rests.into_iter().chain(message.lockouts) {
-            for target in live.targets.iter().flatten() {
+        for notice in message.cooldowns.into_iter().chain(message.lockouts) {
+            for target in active.targets.iter().flatten() {
                 adopt(target, &notice, now_ms);
             }
             let until_ms = now_ms.saturating_add(notice.left_ms);
-            let known = self.known.entry(notice.of).or_insert(RestRecord { until_ms, is_own: false });
+            let known = self.known.entry(notice.of).or_insert(KnownCooldown { until_ms, is_own: false });
             known.until_ms = known.until_ms.max(until_ms);
         }
     }
 }
 
-fn resting(target: &Target, now_ms: u64) -> Vec<RestNotice> {
+fn cooling(target: &Target, now_ms: u64) -> Vec<CooldownNotice> {
     let condition = target.hot.condition.lock();
-    let connection = condition.health.rest(now_ms).map(|(left_ms, is_binding)| RestNotice {
+    let connection = condition.health.remaining_cooldown(now_ms).map(|(left_ms, is_binding)| CooldownNotice {
         of: Subject::Connection(target.connection.id.clone()),
         revision: target.connection.revision,
         left_ms,
         is_binding,
     });
     let models = condition.locked(now_ms).filter(|locked| locked.model.len() <= MAX_MODEL_BYTES);
-    let models = models.map(|locked| RestNotice {
+    let models = models.map(|locked| CooldownNotice {
         of: Subject::Model { connection: target.connection.id.clone(), model: locked.model },
         revision: target.connection.revision,
         left_ms: locked.remaining_ms,
         is_binding: locked.is_binding,
     });
-    let mut all: Vec<RestNotice> = connection.into_iter().chain(models).collect();
+    let mut all: Vec<CooldownNotice> = connection.into_iter().chain(models).collect();
     drop(condition);
     let breaker = target.provider.breaker.lock();
     let is_open = breaker.phase(target.breaker_limits(), now_ms) == BreakerPhase::Open;
-    let provider = is_open.then(|| RestNotice {
+    let provider = is_open.then(|| CooldownNotice {
         of: Subject::Provider(target.connection.provider.clone()),
         revision: 0,
         left_ms: breaker.remaining_ms(now_ms),
@@ -151,18 +151,18 @@ fn resting(target: &Target, now_ms: u64) -> Vec<RestNotice> {
     all
 }
 
-fn adopt(target: &Target, notice: &RestNotice, now_ms: u64) {
+fn adopt(target: &Target, notice: &CooldownNotice, now_ms: u64) {
     let connection = &target.connection;
     match &notice.of {
         Subject::Connection(id) if *id == connection.id && notice.revision == connection.revision => {
-            let rests = &target.resilience.connection_cooldown;
-            target.hot.condition.lock().health.adopt_rest(rests, notice.left_ms, notice.is_binding, now_ms);
+            let cooldowns = &target.resilience.connection_cooldown;
+            target.hot.condition.lock().health.adopt_cooldown(cooldowns, notice.left_ms, notice.is_binding, now_ms);
         }
         Subject::Model { connection: id, model } if *id == connection.id && notice.revision == connection.revision => {
             let limits = &target.resilience.model_lockout;
             if limits.enabled && model.len() <= MAX_MODEL_BYTES {
                 let adopt =
-                    |lockout: &mut Lockout| lockout.adopt_rest(limits, notice.left_ms, notice.is_binding, now_ms);
+                    |lockout: &mut Lockout| lockout.adopt_cooldown(limits, notice.left_ms, notice.is_binding, now_ms);
                 target.hot.condition.lock().lock_out(model, adopt, now_ms);
             }
         }
@@ -180,78 +180,81 @@ mod tests {
     use fairlead_core::ErrorKind;
     use serde_json::json;
 
-    fn config(revision: u64) -> Live {
+    fn config(revision: u64) -> ActiveConfig {
         let connection = |id: &str| {
             json!({
                 "id": id, "provider": "p", "prefixes": ["p"], "revision": revision, "dialect": "openai",
                 "base_url": "http://api.example", "auth": "none",
             })
         };
-        testing::live(&json!({"version": 1, "connections": [connection("one"), connection("two")]}))
+        testing::active(&json!({"version": 1, "connections": [connection("one"), connection("two")]}))
     }
 
-    fn fail(live: &Live, kind: ErrorKind, times: usize) {
-        let target = live.targets[0].as_ref().expect("a target");
+    fn fail(active: &ActiveConfig, kind: ErrorKind, times: usize) {
+        let target = active.targets[0].as_ref().expect("a target");
         for _ in 0..times {
             target.blame(kind, (kind == ErrorKind::UpstreamRateLimited).then_some(60_000));
         }
     }
 
-    fn rest_of(live: &Live, at: usize) -> Option<u64> {
-        let target = live.targets[at].as_ref().expect("a target");
-        let rest = target.hot.condition.lock().health.rest(crate::clock::monotonic_ms());
-        rest.map(|(left_ms, _)| left_ms)
+    fn cooldown_of(active: &ActiveConfig, at: usize) -> Option<u64> {
+        let target = active.targets[at].as_ref().expect("a target");
+        let cooldown = target.hot.condition.lock().health.remaining_cooldown(crate::clock::monotonic_ms());
+        cooldown.map(|(left_ms, _)| left_ms)
     }
 
     #[test]
     fn a_rest_is_told_once_and_taken_over() {
         let (here, there) = (config(1), config(1));
-        let (mut ours, mut theirs) = (Rests::default(), Rests::default());
-        assert!(ours.news(&here, "a", crate::clock::monotonic_ms()).is_none(), "nothing rests");
+        let (mut ours, mut theirs) = (SharedCooldowns::default(), SharedCooldowns::default());
+        assert!(ours.take_notices(&here, "a", crate::clock::monotonic_ms()).is_none(), "nothing cools down");
         fail(&here, ErrorKind::UpstreamRateLimited, 1);
         let now_ms = crate::clock::monotonic_ms();
-        let news = ours.news(&here, "a", now_ms).expect("it rests");
-        theirs.hear(&there, "a", &news, now_ms);
-        assert_eq!(rest_of(&there, 0), None, "its own words are no news");
-        theirs.hear(&there, "b", &news, now_ms);
-        assert!(rest_of(&there, 0).is_some_and(|left_ms| left_ms > 3_000));
-        assert_eq!(rest_of(&there, 1), None, "the other connection is as good as before");
-        assert!(ours.news(&here, "a", now_ms + 250).is_none(), "it was told");
-        assert!(theirs.news(&there, "b", now_ms + 250).is_none(), "what was heard is not told on");
+        let news = ours.take_notices(&here, "a", now_ms).expect("it cools down");
+        theirs.apply_notice(&there, "a", &news, now_ms);
+        assert_eq!(cooldown_of(&there, 0), None, "a worker ignores its own notices");
+        theirs.apply_notice(&there, "b", &news, now_ms);
+        assert!(cooldown_of(&there, 0).is_some_and(|left_ms| left_ms > 3_000));
+        assert_eq!(cooldown_of(&there, 1), None, "the other connection is as good as before");
+        assert!(ours.take_notices(&here, "a", now_ms + 250).is_none(), "it was published");
+        assert!(theirs.take_notices(&there, "b", now_ms + 250).is_none(), "received notices are not forwarded");
         assert!(
-            ours.news(&here, "a", now_ms + AGAIN_EVERY_MS).is_some(),
-            "it is told again to those who were not there"
+            ours.take_notices(&here, "a", now_ms + AGAIN_EVERY_MS).is_some(),
+            "it is published again for workers that missed it"
         );
-        assert!(theirs.news(&there, "b", now_ms + AGAIN_EVERY_MS).is_none());
+        assert!(theirs.take_notices(&there, "b", now_ms + AGAIN_EVERY_MS).is_none());
     }
 
     /// Locks a model out, as a failed attempt does.
-    fn lock_out(live: &Live, model: &str) {
-        let target = live.targets[0].as_ref().expect("a target");
+    fn lock_out(active: &ActiveConfig, model: &str) {
+        let target = active.targets[0].as_ref().expect("a target");
         let (limits, now_ms) = (&target.resilience.model_lockout, crate::clock::monotonic_ms());
         target.hot.condition.lock().lock_out(model, |lockout| lockout.fail(limits, None, now_ms), now_ms);
     }
 
-    fn locked_at(live: &Live, at: usize) -> Vec<String> {
-        let condition = live.targets[at].as_ref().expect("a target").hot.condition.lock();
+    fn locked_at(active: &ActiveConfig, at: usize) -> Vec<String> {
+        let condition = active.targets[at].as_ref().expect("a target").hot.condition.lock();
         condition.locked(crate::clock::monotonic_ms()).map(|locked| locked.model).collect()
     }
 
     #[test]
     fn a_model_that_is_locked_out_is_told_apart_from_rests() {
         let (here, there) = (config(1), config(1));
-        let (mut ours, mut theirs) = (Rests::default(), Rests::default());
+        let (mut ours, mut theirs) = (SharedCooldowns::default(), SharedCooldowns::default());
         lock_out(&here, "m");
         let now_ms = crate::clock::monotonic_ms();
-        let news = ours.news(&here, "a", now_ms).expect("it is locked out");
+        let news = ours.take_notices(&here, "a", now_ms).expect("it is locked out");
         let message: Message = serde_json::from_slice(&news).expect("a message");
-        assert!(message.rests.is_empty(), "who knows no lockouts reads the rests");
-        theirs.hear(&there, "b", &news, now_ms);
+        assert!(message.cooldowns.is_empty(), "versions without lockouts still read the cooldowns");
+        theirs.apply_notice(&there, "b", &news, now_ms);
         assert_eq!((locked_at(&there, 0), locked_at(&there, 1)), (vec!["m".to_owned()], Vec::new()));
-        assert_eq!(rest_of(&there, 0), None, "the connection's other models are as good as before");
-        assert!(theirs.news(&there, "b", now_ms + AGAIN_EVERY_MS).is_none(), "what was heard is not told on");
+        assert_eq!(cooldown_of(&there, 0), None, "the connection's other models are as good as before");
+        assert!(
+            theirs.take_notices(&there, "b", now_ms + AGAIN_EVERY_MS).is_none(),
+            "received notices are not forwarded"
+        );
         let changed = config(2);
-        Rests::default().hear(&changed, "b", &news, now_ms);
+        SharedCooldowns::default().apply_notice(&changed, "b", &news, now_ms);
         assert!(locked_at(&changed, 0).is_empty(), "another record of the connection");
     }
 
@@ -260,25 +263,25 @@ mod tests {
         let here = config(1);
         fail(&here, ErrorKind::UpstreamRateLimited, 1);
         let now_ms = crate::clock::monotonic_ms();
-        let news = Rests::default().news(&here, "a", now_ms).expect("it rests");
+        let news = SharedCooldowns::default().take_notices(&here, "a", now_ms).expect("it cools down");
         let mut older: serde_json::Value = serde_json::from_slice(&news).expect("a message");
         older.as_object_mut().expect("an object").remove("lockouts");
         let there = config(1);
-        Rests::default().hear(&there, "b", &serde_json::to_vec(&older).expect("JSON"), now_ms);
-        assert!(rest_of(&there, 0).is_some());
+        SharedCooldowns::default().apply_notice(&there, "b", &serde_json::to_vec(&older).expect("JSON"), now_ms);
+        assert!(cooldown_of(&there, 0).is_some());
     }
 
     #[test]
     fn an_open_breaker_is_taken_over_once_for_the_provider() {
         let (here, there) = (config(1), config(1));
-        let (mut ours, mut theirs) = (Rests::default(), Rests::default());
+        let (mut ours, mut theirs) = (SharedCooldowns::default(), SharedCooldowns::default());
         fail(&here, ErrorKind::UpstreamStatus, 64);
         let now_ms = crate::clock::monotonic_ms();
-        let news = ours.news(&here, "a", now_ms).expect("it is open");
+        let news = ours.take_notices(&here, "a", now_ms).expect("it is open");
         let message: Message = serde_json::from_slice(&news).expect("a message");
-        let of_provider = message.rests.iter().filter(|message| matches!(message.of, Subject::Provider(_))).count();
+        let of_provider = message.cooldowns.iter().filter(|message| matches!(message.of, Subject::Provider(_))).count();
         assert_eq!(of_provider, 1);
-        theirs.hear(&there, "b", &news, now_ms);
+        theirs.apply_notice(&there, "b", &news, now_ms);
         assert!(there.targets[1].as_ref().expect("a target").is_broken(now_ms));
     }
 
@@ -287,15 +290,15 @@ mod tests {
         let here = config(1);
         fail(&here, ErrorKind::UpstreamRateLimited, 1);
         let now_ms = crate::clock::monotonic_ms();
-        let news = Rests::default().news(&here, "a", now_ms).expect("it rests");
+        let news = SharedCooldowns::default().take_notices(&here, "a", now_ms).expect("it cools down");
         let changed = config(2);
-        Rests::default().hear(&changed, "b", &news, now_ms);
-        assert_eq!(rest_of(&changed, 0), None);
+        SharedCooldowns::default().apply_notice(&changed, "b", &news, now_ms);
+        assert_eq!(cooldown_of(&changed, 0), None);
         let mut message: Message = serde_json::from_slice(&news).expect("a message");
         message.cleared = 7;
         let there = config(1);
-        Rests::default().hear(&there, "b", &notice::write("a", &message).expect("a notice"), now_ms);
-        Rests::default().hear(&there, "b", b"{\"of\": 1}", now_ms);
-        assert_eq!(rest_of(&there, 0), None);
+        SharedCooldowns::default().apply_notice(&there, "b", &notice::write("a", &message).expect("a notice"), now_ms);
+        SharedCooldowns::default().apply_notice(&there, "b", b"{\"of\": 1}", now_ms);
+        assert_eq!(cooldown_of(&there, 0), None);
     }
 }

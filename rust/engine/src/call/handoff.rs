@@ -3,10 +3,10 @@
 //! of the last turns that a model writes. The conversation itself is sent in full. Later turns carry the same note, so
 //! that the next target's prompt cache stays valid.
 
-use crate::active_config::Live;
+use crate::active_config::ActiveConfig;
 use crate::call::context::Call;
+use crate::call::fusion_and_pipeline::{self, Heartbeats, Prepared};
 use crate::call::read;
-use crate::call::stages::{self, Beats, Staged};
 use crate::call::translation::{self, Translation};
 use crate::clock;
 use crate::observe::settle::Settlement;
@@ -38,17 +38,17 @@ const BEFORE_NOTE: &str = "You take over this conversation from another assistan
 
 /// Returns the conversation with the session's note, or unchanged if there is none. A note that could not be written in
 /// time is left out. `own` is the caller's body, which responses echo.
-pub async fn prepare(call: &mut Call, body: &Bytes, request: &ChatRequest, own: &Bytes) -> Result<Staged, Error> {
-    let Some(note) = note(call, body, request).await? else { return Ok(Staged::AsIs) };
+pub async fn prepare(call: &mut Call, body: &Bytes, request: &ChatRequest, own: &Bytes) -> Result<Prepared, Error> {
+    let Some(note) = note(call, body, request).await? else { return Ok(Prepared::AsIs) };
     let prompt = SystemPrompt { prefix: String::new(), suffix: format!("{BEFORE_NOTE}\n\n{note}") };
     let dialect = call.settlement.admission.dialect;
-    let Some(noted) = add_system_prompt(dialect, body, &prompt).map(Bytes::from) else { return Ok(Staged::AsIs) };
+    let Some(noted) = add_system_prompt(dialect, body, &prompt).map(Bytes::from) else { return Ok(Prepared::AsIs) };
     let request = read::again(&call.settlement.admission, &noted, request.clone())?;
-    let live = call.shared().live.load_full();
+    let active = call.shared().active.load_full();
     // Earlier turns had no note.
     call.choice.is_edited = true;
-    let translation = Box::new(Translation::of_call(call, &live, &noted, &request)?.of(own));
-    Ok(Staged::Next { translation, request, choice: Box::new(std::mem::take(&mut call.choice)) })
+    let translation = Box::new(Translation::of_call(call, &active, &noted, &request)?.of(own));
+    Ok(Prepared::Next { translation, request, choice: Box::new(std::mem::take(&mut call.choice)) })
 }
 
 async fn note(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<Option<Arc<str>>, Error> {
@@ -57,30 +57,30 @@ async fn note(call: &mut Call, body: &Bytes, request: &ChatRequest) -> Result<Op
     let (Some(session), Some(target)) = (session(settlement), choice.identity(0)) else { return Ok(None) };
     let shared = Arc::clone(&settlement.shared);
     if !combo.is_moving() {
-        return Ok(shared.handover_notes.find(session, target, clock::monotonic_ms()));
+        return Ok(shared.handoff_notes.find(session, target, clock::monotonic_ms()));
     }
     let Some(fields) = translation::chat_members(settlement.admission.dialect, body, request)? else { return Ok(None) };
     let Some(question) = question(&fields, combo.params.max_messages_for_summary) else { return Ok(None) };
-    let writer = writer(&shared.live.load(), settlement, choice, combo)?;
+    let writer = writer(&shared.active.load(), settlement, choice, combo)?;
     let Some(first) = writer.targets.first().map(Arc::clone) else { return Ok(None) };
     let (priced, question) = (writer.model.clone(), Bytes::from(question.to_string()));
     settlement.attempts += 1;
-    let beats = Beats::of(&shared, choice, request.stream);
-    let writing = tokio::time::timeout(MOST_TIME, stages::say(&shared, &first, writer, &question));
+    let heartbeats = Heartbeats::of(&shared, choice, request.stream);
+    let writing = tokio::time::timeout(MOST_TIME, fusion_and_pipeline::call_once(&shared, &first, writer, &question));
     // Boxed, because nearly all conversations need no note.
-    match Box::pin(beats.during(settlement, writing)).await {
+    match Box::pin(heartbeats.during(settlement, writing)).await {
         Ok(Ok(written)) => {
             settlement.add_side(&priced, &written.usage);
             let note: Arc<str> = cut(written.text.trim(), MAX_NOTE_BYTES).into();
-            shared.handover_notes.keep(session, target, Arc::clone(&note), clock::monotonic_ms());
+            shared.handoff_notes.keep(session, target, Arc::clone(&note), clock::monotonic_ms());
             Ok(Some(note))
         }
         Ok(Err(failed)) => {
-            tracing::info!(reason = %failed.error.message, combo = %combo.name, "no hand-over note was written");
+            tracing::info!(reason = %failed.error.message, combo = %combo.name, "no handoff note was written");
             Ok(None)
         }
         Err(_) => {
-            tracing::info!(reason = "too slow", combo = %combo.name, "no hand-over note was written");
+            tracing::info!(reason = "too slow", combo = %combo.name, "no handoff note was written");
             Ok(None)
         }
     }
@@ -91,10 +91,15 @@ fn session(settlement: &Settlement) -> Option<u64> {
 }
 
 /// The model that writes the note: the operator's choice, or else the session's next target.
-fn writer(live: &Live, settlement: &Settlement, choice: &Choice, combo: &ComboChoice) -> Result<Choice, Error> {
+fn writer(
+    active: &ActiveConfig,
+    settlement: &Settlement,
+    choice: &Choice,
+    combo: &ComboChoice,
+) -> Result<Choice, Error> {
     let Some(named) = combo.params.handoff_model.as_deref() else { return Ok(choice.narrowed(&[0])) };
     let key = settlement.admission.principal.key().map(AsRef::as_ref);
-    Ok(model::choose_beside(live, Some(&combo.name), named, key)?.narrowed(&[0]))
+    Ok(model::choose_beside(active, Some(&combo.name), named, key)?.narrowed(&[0]))
 }
 
 /// The prompt for a note on the last messages; `None` for a conversation without a response yet.

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message::{CallIn, ContentIn, First};
+use super::reasoning_in::thinking_blocks;
 use super::request_out::write_call;
-use super::thought_in::thinking_blocks;
 use fairlead_core::{Letters, NameRule};
 
 /// A caller receives ids unchanged.
@@ -96,11 +96,11 @@ pub(crate) fn read<'a>(body: &'a [u8]) -> Result<Answer<'a>, Error> {
     if let (true, Some(text)) = (parts.is_empty(), reasoning) {
         parts.push(Part::new("reasoning_content", Content::Thinking { text, signature: None }));
     }
-    let has_thought = !parts.is_empty();
+    let has_reasoning = !parts.is_empty();
     let mut push = |content: Content<'a>| match &content {
         Content::Text(text) | Content::Refusal(text) if text.is_empty() => {}
         // Some servers repeat the reasoning in both members.
-        Content::Thinking { .. } if has_thought => {}
+        Content::Thinking { .. } if has_reasoning => {}
         _ => parts.push(Part::new("content", content)),
     };
     if let Some(content) = message.content {

@@ -4,28 +4,28 @@
 //! notice receives one with a later turn. Until then, or without the store, the worker chooses a target itself.
 
 use super::notice;
-use crate::route::affinity::{PlaceNotice, SessionAffinity};
+use crate::route::affinity::{SessionAffinity, SessionTargetNotice};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Message {
-    places: Vec<PlaceNotice>,
+    targets: Vec<SessionTargetNotice>,
 }
 
 /// Returns the message with the session targets that are due for publication, or `None` if there are none.
-pub(super) fn news(affinity: &SessionAffinity, worker: &str) -> Option<Vec<u8>> {
-    let places = affinity.news();
-    if places.is_empty() {
+pub(super) fn take_notices(affinity: &SessionAffinity, worker: &str) -> Option<Vec<u8>> {
+    let targets = affinity.take_notices();
+    if targets.is_empty() {
         return None;
     }
-    notice::write(worker, &Message { places })
+    notice::write(worker, &Message { targets })
 }
 
 /// Stores the session targets that another worker published.
-pub(super) fn hear(affinity: &SessionAffinity, worker: &str, payload: &[u8], now_ms: u64) {
+pub(super) fn apply_notice(affinity: &SessionAffinity, worker: &str, payload: &[u8], now_ms: u64) {
     let message: Option<Message> = notice::read(worker, payload);
-    for notice in message.into_iter().flat_map(|message| message.places) {
-        affinity.hear(notice, now_ms);
+    for notice in message.into_iter().flat_map(|message| message.targets) {
+        affinity.apply_notice(notice, now_ms);
     }
 }
 
@@ -36,13 +36,13 @@ mod tests {
     #[test]
     fn a_session_is_found_where_another_worker_placed_it() {
         let (here, there) = (SessionAffinity::new(true), SessionAffinity::new(true));
-        assert!(news(&here, "a").is_none());
+        assert!(take_notices(&here, "a").is_none());
         here.keep(1, u64::MAX, 0);
-        let message = news(&here, "a").expect("it is new");
-        hear(&there, "a", &message, 0);
-        assert_eq!(there.find(1, 0), None, "its own words are no news");
-        hear(&there, "b", b"{\"places\": 1}", 0);
-        hear(&there, "b", &message, 0);
+        let message = take_notices(&here, "a").expect("it is new");
+        apply_notice(&there, "a", &message, 0);
+        assert_eq!(there.find(1, 0), None, "a worker ignores its own notices");
+        apply_notice(&there, "b", b"{\"places\": 1}", 0);
+        apply_notice(&there, "b", &message, 0);
         assert_eq!(there.find(1, 0), Some(u64::MAX));
     }
 
@@ -52,7 +52,7 @@ mod tests {
         for session in 0..50_000 {
             here.keep(u64::MAX - session, u64::MAX, 0);
         }
-        hear(&there, "b", &news(&here, "a").expect("they are new"), 0);
+        apply_notice(&there, "b", &take_notices(&here, "a").expect("they are new"), 0);
         assert_eq!(there.find(u64::MAX, 0), Some(u64::MAX));
     }
 }

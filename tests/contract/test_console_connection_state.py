@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from fairlead.dashboard.connection_state import connection_state_of
 from fairlead.dashboard.recent_failures import failing_of
-from fairlead.dashboard.standing import standing_of
 from tests.contract.test_console import admin as admin  # noqa: PLC0414 - a fixture
 from tests.contract.test_console import fill_log, make_connection
 from tests.contract.test_console_reasons import SAID, text_of
@@ -102,10 +102,10 @@ def test_only_a_connection_that_serves_is_green() -> None:
     failing = failing_of([sums(5, 5)], [row("upstream_failed")] * 5)
     circuit = [{"provider": "p", "state": "open", "failures": 5, "until": None}]
     closed = [{"provider": "p", "state": "closed", "failures": 1, "until": None}]
-    assert standing_of("active", "p", [], []).mood == "good"
-    assert standing_of("active", "p", closed, []).mood == "good"
-    assert standing_of("active", "p", circuit, []) == ("circuit open", "bad")
-    assert standing_of("active", "p", [], failing) == ("failing", "bad")
-    assert standing_of("active", "q", circuit, failing).mood == "good"
+    assert connection_state_of("active", "p", [], []).mood == "good"
+    assert connection_state_of("active", "p", closed, []).mood == "good"
+    assert connection_state_of("active", "p", circuit, []) == ("circuit open", "bad")
+    assert connection_state_of("active", "p", [], failing) == ("failing", "bad")
+    assert connection_state_of("active", "q", circuit, failing).mood == "good"
     for state in ("cooling", "quota-exhausted", "terminal", "policy-blocked", "degraded", "new"):
-        assert standing_of(state, "p", [], []).mood in ("warn", "bad"), state
+        assert connection_state_of(state, "p", [], []).mood in ("warn", "bad"), state

@@ -18,7 +18,7 @@ pub(super) fn write(form: &AnswerForm, answer: &Answer<'_>, at: AnswerTime) -> V
         _ => None,
     });
     form.message(&mut out, &text, |out| {
-        if form.tells_thinking && !thinking.is_empty() {
+        if form.shows_thinking && !thinking.is_empty() {
             out.member("thinking", &thinking);
         }
         images(out, answer);
@@ -77,10 +77,10 @@ fn joined<'a>(answer: &'a Answer<'a>, pick: impl Fn(&'a Content<'a>) -> Option<&
         (None, _) => "".into(),
         (Some(one), None) => one.clone(),
         (Some(first), Some(second)) => {
-            let mut whole = first.decode().into_owned();
-            whole.push_str(&second.decode());
-            texts.for_each(|text| whole.push_str(&text.decode()));
-            Text::Plain(Cow::Owned(whole))
+            let mut complete = first.decode().into_owned();
+            complete.push_str(&second.decode());
+            texts.for_each(|text| complete.push_str(&text.decode()));
+            Text::Plain(Cow::Owned(complete))
         }
     }
 }

@@ -1,4 +1,4 @@
-"""The room for files of other nodes that wait in a folder of this one."""
+"""The capacity for files of other nodes in a folder of this node."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from typing import Final
 
 from fairlead.errors import StorageFull
 
-LOOK_EVERY_S: Final = 1.0
+MEASURE_EVERY_S: Final = 1.0
 
 
-class SpoolRoom:
-    """Bounds the bytes of a folder, which is looked at once a second. Blocking; any thread may call."""
+class SpoolCapacity:
+    """Bounds the bytes of a folder, which is measured once a second. Blocking; thread-safe."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         self._folder = folder
         self._limit_bytes = limit_bytes
-        self._looked_s: float | None = None
-        self._room_bytes = 0
+        self._measured_s: float | None = None
+        self._free_bytes = 0
         self._lock = threading.Lock()
 
     def claim(self, size: int) -> None:
-        """Counts a file that is about to be written. `StorageFull` where it has no room."""
+        """Counts a file that is about to be written. Raises `StorageFull` if the folder is full."""
         with self._lock:
             now_s = time.monotonic()
-            if self._looked_s is None or now_s - self._looked_s >= LOOK_EVERY_S:
-                self._room_bytes = self._limit_bytes - self._used_bytes()
-                self._looked_s = now_s
-            if size > self._room_bytes:
-                raise StorageFull("Too much of what nodes brought waits here.", retry_after_s=1)
-            self._room_bytes -= size
+            if self._measured_s is None or now_s - self._measured_s >= MEASURE_EVERY_S:
+                self._free_bytes = self._limit_bytes - self._used_bytes()
+                self._measured_s = now_s
+            if size > self._free_bytes:
+                raise StorageFull(
+                    "Too many bytes from other nodes are waiting to be stored.", retry_after_s=1
+                )
+            self._free_bytes -= size
 
     def _used_bytes(self) -> int:
         used = 0

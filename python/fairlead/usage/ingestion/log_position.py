@@ -1,4 +1,4 @@
-"""Up to where a usage database has followed the log that nodes share: its table `log_place`, of one row at most."""
+"""Up to where a usage database has followed the log that nodes share: its table `log_position`, of one row at most."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairlead.store.file import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogPosition:
     """The last segment that was taken from a log."""
 
     log_id: str
@@ -16,16 +16,16 @@ class LogPlace:
     segment: str
 
 
-def read_place(con: Connection) -> LogPlace | None:
+def read_position(con: Connection) -> LogPosition | None:
     """The place, or None in a database that has followed no log."""
     row = con.execute("SELECT log_id, position, segment FROM log_place").fetchone()
-    return None if row is None else LogPlace(str(row[0]), int(row[1]), str(row[2]))
+    return None if row is None else LogPosition(str(row[0]), int(row[1]), str(row[2]))
 
 
-def write_place(con: Connection, place: LogPlace) -> None:
+def write_position(con: Connection, position: LogPosition) -> None:
     """Stores the place, in the transaction that stores the segment's records."""
     con.execute("DELETE FROM log_place")
     con.execute(
         "INSERT INTO log_place (log_id, position, segment) VALUES (?, ?, ?)",
-        [place.log_id, place.position, place.segment],
+        [position.log_id, position.position, position.segment],
     )

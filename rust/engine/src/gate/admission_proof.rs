@@ -13,7 +13,7 @@ pub const REVIEW_EVERY: Duration = Duration::from_secs(2);
 
 /// The facts on which an admission depended. They are small and copied for each request.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing {
+pub struct AdmissionProof {
     /// `None` on a Unix socket.
     pub address: Option<IpAddr>,
     /// The hash of the key, cookie or token.
@@ -26,7 +26,7 @@ pub struct Standing {
     pub is_on_behalf: bool,
 }
 
-impl Default for Standing {
+impl Default for AdmissionProof {
     fn default() -> Self {
         Self { address: None, credential: None, tier: Tier::Public, is_read: false, is_on_behalf: false }
     }
@@ -43,7 +43,7 @@ pub fn credential_of(principal: &Principal, cookie: Option<&str>, snapshot: &Sna
     }
 }
 
-impl Standing {
+impl AdmissionProof {
     /// Returns the caller as currently configured; an error if its credential, address or permissions would no longer
     /// be admitted.
     pub fn renew(
@@ -54,8 +54,8 @@ impl Standing {
         now_ms: u64,
     ) -> Result<Principal, Error> {
         admit_address(shared, self.address)?;
-        let live = shared.live.load();
-        let snapshot = &live.snapshot;
+        let active = shared.active.load();
+        let snapshot = &active.snapshot;
         let principal = self.find(snapshot, principal, now_ms)?;
         if !principal.key().is_some_and(|key| scopes::opens(&key.scopes, route)) {
             principal.admit(self.tier, self.is_read, snapshot, shared.config.require_api_key)?;

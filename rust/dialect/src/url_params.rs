@@ -2,7 +2,7 @@
 
 /// Request data from the URL, for dialects whose body lacks it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct UrlParams<'a> {
     pub model: &'a str,
     pub stream: bool,
     /// The caller reads the stream as a JSON array.

@@ -10,7 +10,7 @@ const IDLE_MS: u64 = 15 * 60_000;
 
 /// The notes of sessions that have moved, bounded in number, size and age.
 #[derive(Debug, Default)]
-pub struct HandoverNotes {
+pub struct HandoffNotes {
     notes: Mutex<HashMap<u64, Note>>,
 }
 
@@ -22,7 +22,7 @@ struct Note {
     used_ms: u64,
 }
 
-impl HandoverNotes {
+impl HandoffNotes {
     /// Returns the note of the session for this target.
     pub fn find(&self, session: u64, target: u64, now_ms: u64) -> Option<Arc<str>> {
         let mut notes = self.notes.lock();
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_note_is_for_one_target_and_is_forgotten() {
-        let notes = HandoverNotes::default();
+        let notes = HandoffNotes::default();
         notes.keep(1, 7, "note".into(), 0);
         assert_eq!(notes.find(1, 7, IDLE_MS - 1).as_deref(), Some("note"));
         assert_eq!(notes.find(1, 8, IDLE_MS - 1), None, "the session has moved on");

@@ -1,4 +1,4 @@
-"""Whether a connection serves, as people are shown it: its state, its circuit, and what came of its requests."""
+"""Whether a connection serves, as people are shown it: its state, its circuit, and its recent requests."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _MOODS: Final[Mapping[str, Mood]] = {
 _CIRCUITS: Final[Mapping[str, Mood]] = {"open": "bad", "half-open": "warn", "degraded": "warn"}
 
 
-class Standing(NamedTuple):
+class ConnectionState(NamedTuple):
     """A word and its mood; only `good` is green."""
 
     words: str
     mood: Mood
 
 
-def standing_of(
+def connection_state_of(
     state: str,
     provider: str,
     breakers: Iterable[Mapping[str, Any]],
     failing: Iterable[FailingProvider],
-) -> Standing:
+) -> ConnectionState:
     """The standing of a connection in this state. One that is active serves only while its circuit lets requests
     through and they succeed.
     """
     mood = _MOODS.get(state, "bad")
     if mood != "good":
-        return Standing(state, mood)
+        return ConnectionState(state, mood)
     circuit = next((each["state"] for each in breakers if each["provider"] == provider), "closed")
     if circuit in _CIRCUITS:
-        return Standing(f"circuit {circuit}", _CIRCUITS[circuit])
+        return ConnectionState(f"circuit {circuit}", _CIRCUITS[circuit])
     fails = next((each for each in failing if each.provider == provider), None)
     if fails is not None:
-        return Standing("failing", "bad" if fails.fails_always else "warn")
-    return Standing(state, mood)
+        return ConnectionState("failing", "bad" if fails.fails_always else "warn")
+    return ConnectionState(state, mood)

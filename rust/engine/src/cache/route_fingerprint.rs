@@ -8,20 +8,20 @@ use std::fmt::Write as _;
 
 /// Appends the URLs that serve models of a prefix, without duplicates.
 pub(super) fn of_prefix(snapshot: &Snapshot, prefix: &str, out: &mut String) {
-    let places: BTreeSet<(&str, Option<&str>)> = snapshot
+    let route_fingerprint: BTreeSet<(&str, Option<&str>)> = snapshot
         .candidates(prefix)
         .iter()
         .map(|&index| &snapshot.connections[index])
         .map(|connection| (connection.base_url.as_str(), connection.chat_path.as_deref()))
         .collect();
-    for (base_url, chat_path) in places {
+    for (base_url, chat_path) in route_fingerprint {
         // Writing to a string cannot fail.
         let _written = writeln!(out, "{base_url} {}", chat_path.unwrap_or_default());
     }
 }
 
 /// Returns a digest of everything that the combos may lead to.
-pub fn places(snapshot: &Snapshot) -> String {
+pub fn of_combos(snapshot: &Snapshot) -> String {
     let mut text = format!("{:?}\n", snapshot.combos);
     let prefixes: BTreeSet<&String> = snapshot.connections.iter().flat_map(|connection| &connection.prefixes).collect();
     for prefix in prefixes {
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_combo_that_leads_elsewhere_is_another() {
-        let places_of = |json: &str| places(&Snapshot::parse(json.as_bytes()).expect("a snapshot"));
+        let places_of = |json: &str| of_combos(&Snapshot::parse(json.as_bytes()).expect("a snapshot"));
         let connection =
             r#"{"id":"a","provider":"n","prefixes":["n"],"dialect":"openai","base_url":"http://x","auth":"none"}"#;
         let twice = connection.replace(r#""id":"a""#, r#""id":"b""#);
