@@ -10,8 +10,8 @@ use crate::facts_tests::{
 };
 use crate::facts_tests::{CHAT, MESSAGES};
 use crate::fit::Fit;
-use crate::url_params::UrlParams;
 use crate::translate::{read_at, Pair};
+use crate::url_params::UrlParams;
 
 const RESPONSES: Dialect = Dialect::OpenaiResponses;
 

@@ -2,10 +2,10 @@
 
 use crate::cache;
 use crate::call::admit;
-use crate::call::count;
+use crate::call::conversation::count;
 use crate::call::ollama;
 use crate::call::passthrough;
-use crate::call::searches;
+use crate::call::work::searches;
 use crate::config::{Config, ConfigError};
 use crate::control::background;
 use crate::control::forward;

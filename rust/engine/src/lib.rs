@@ -76,9 +76,9 @@ pub use upstream::wire::use_thread_pool_slot;
 #[doc(hidden)]
 pub mod decisions {
     pub use crate::active_config::ActiveConfig;
-    pub use crate::call::coalesce::Recordings;
-    pub use crate::call::compression::PipelineChoice;
-    pub use crate::call::ticket::Name;
+    pub use crate::call::conversation::compression::PipelineChoice;
+    pub use crate::call::idempotency::recording::Recordings;
+    pub use crate::call::idempotency::ticket::Name;
     pub use fairlead_cache::digest;
 }
 

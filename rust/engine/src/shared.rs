@@ -1,7 +1,7 @@
 //! The state shared by all requests of this worker.
 
 use crate::active_config::ActiveConfig;
-use crate::call::coalesce::Recordings;
+use crate::call::idempotency::recording::Recordings;
 use crate::clock;
 use crate::config::Config;
 use crate::control::response_spool::ResponseSpool;

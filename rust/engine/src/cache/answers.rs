@@ -1,7 +1,7 @@
 //! The response cache of one worker, shared by all of its requests.
 
 use crate::blocking;
-use crate::call::coalesce::Recordings;
+use crate::call::idempotency::recording::Recordings;
 use crate::task;
 use fairlead_cache::{Bounds, Cache, Learner};
 use fairlead_core::CacheSettings;

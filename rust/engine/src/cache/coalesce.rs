@@ -6,9 +6,9 @@
 
 use super::give::{look_again, Lookup};
 use super::{learn, CacheQuery};
-use crate::call::coalesce::{self, Followed, Leader, Recording, Role};
 use crate::call::context::Call;
-use crate::call::ticket::Name;
+use crate::call::idempotency::recording::{self, Followed, Leader, Recording, Role};
+use crate::call::idempotency::ticket::Name;
 use crate::clock;
 use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};
@@ -161,7 +161,7 @@ async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
     let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(headers::encoded);
     let is_plain = !settlement.stream;
     let mut status = StatusCode::OK;
-    let followed = coalesce::follow(recording, &exchange, |head: &mut Head| {
+    let followed = recording::follow(recording, &exchange, |head: &mut Head| {
         status = head.status;
         head.headers.extend(own);
         // The session belongs to the first caller.

@@ -2,7 +2,7 @@
 
 use super::{learn, CacheQuery};
 use crate::blocking;
-use crate::call::head;
+use crate::call::relay::head;
 use crate::clock;
 use crate::control::responses;
 use crate::exchange::Head;

@@ -1,7 +1,7 @@
 //! The kinds of call as the phases use them: how a request is sent to a target, and what the response is.
 
 use crate::call::context::Call;
-use crate::call::plain;
+use crate::call::conversation::plain;
 use crate::call::relay::FinishedStream;
 use crate::upstream::failure::AttemptFailure;
 use bytes::Bytes;

@@ -1,12 +1,12 @@
 //! The settle phase, which ends a call. It updates the state of the target that served the call or failed, sends a
 //! response or an error to the caller, and writes the record.
 
+use crate::call::attempt::failover;
 use crate::call::context::Call;
-use crate::call::failover;
+use crate::call::conversation::plain;
 use crate::call::guardrails;
-use crate::call::head;
 use crate::call::kind::{CallKind, Reply};
-use crate::call::plain;
+use crate::call::relay::head;
 use crate::call::relay::FinishedStream;
 use crate::clock;
 use crate::control::responses;

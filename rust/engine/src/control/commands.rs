@@ -2,9 +2,9 @@
 //! poll. Its report is sent with the next poll, and repeated until a poll succeeds.
 
 use crate::blocking;
-use crate::call::coalesce;
-use crate::call::reasoning;
-use crate::call::simulate;
+use crate::call::conversation::reasoning;
+use crate::call::conversation::simulate;
+use crate::call::idempotency::recording;
 use crate::control::lease_candidates;
 use crate::control::reports::Report;
 use crate::peers::shared_answers;
@@ -78,7 +78,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
                 }
                 if is_stats {
                     result["idempotency_keys"] = shared.idempotency.len().into();
-                    result["idempotency_window_ms"] = coalesce::WINDOW_MS.into();
+                    result["idempotency_window_ms"] = recording::WINDOW_MS.into();
                 }
                 (Some(result), None)
             }

@@ -338,7 +338,7 @@ async fn send(
 
 /// Copies the body with back-pressure. Returns `false` if it is truncated or the caller left.
 ///
-/// This is not a [`crate::call::stream::StreamKind`]. A response of control has no target, no settlement and no
+/// This is not a [`crate::call::relay::stream::StreamKind`]. A response of control has no target, no settlement and no
 /// alternative connection, so only back-pressure and an idle deadline would remain of that loop. Each chunk is sent
 /// separately, because control's responses are small.
 pub(crate) async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {

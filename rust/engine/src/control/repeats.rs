@@ -1,14 +1,14 @@
 //! Requests that control performs, run once per idempotency key: videos, searches, batches, files, leases and
-//! background responses. The first request performs the work, and repeats receive its response (`call/coalesce.rs`),
+//! background responses. The first request performs the work, and repeats receive its response (`call/idempotency/recording.rs`),
 //! also from another worker.
 //!
 //! For requests that only control knows, only `Idempotency-Key` counts. Proxies give all requests of a page the same
 //! `X-Request-Id`, and a lease that is taken, returned and taken again is not a repeat.
 
-use crate::call::coalesce::{self, Followed, Leader, Recording};
+use crate::call::idempotency::recording::{self, Followed, Leader, Recording};
+use crate::call::idempotency::ticket::Ticket;
 use crate::call::idempotency::{self, ClaimSlot, Part};
 use crate::call::settle;
-use crate::call::ticket::Ticket;
 use crate::gate::answer::{self, base_headers, EndGuard};
 use crate::gate::headers;
 use crate::gate::request::{Admission, BufferedRequest};
@@ -157,13 +157,13 @@ async fn repeat(shared: &Arc<Shared>, incoming: &BufferedRequest, recording: Arc
         return idempotency::repeat(&mut settlement_of(shared, incoming), recording, &incoming.body).await;
     }
     let own = base_headers(shared, &incoming.admission.request_id);
-    let followed = coalesce::follow(recording, &incoming.exchange, |head| {
+    let followed = recording::follow(recording, &incoming.exchange, |head| {
         head.headers.extend(own);
         head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
     })
     .await;
     if followed == Followed::TooLate {
-        refuse(shared, incoming, &coalesce::too_late());
+        refuse(shared, incoming, &recording::too_late());
     }
 }
 

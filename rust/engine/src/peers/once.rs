@@ -9,8 +9,8 @@
 //!                                \-> failed -> (none)
 //! ```
 
-use crate::call::coalesce::{self, Recording, WINDOW_MS};
-use crate::call::ticket::Ticket;
+use crate::call::idempotency::recording::{self, Recording, WINDOW_MS};
+use crate::call::idempotency::ticket::Ticket;
 use crate::exchange::{Exchange, Head};
 use crate::shared::Shared;
 use crate::shared_store::StoreConnection;
@@ -66,8 +66,8 @@ impl Ruling {
     pub fn answer(self) -> Result<KeptAnswer, Error> {
         match self {
             Self::Done(answer) => Ok(answer),
-            Self::OtherRequest => Err(coalesce::other_request()),
-            Self::UnderWay | Self::Ours(_) | Self::Alone => Err(coalesce::under_way()),
+            Self::OtherRequest => Err(recording::other_request()),
+            Self::UnderWay | Self::Ours(_) | Self::Alone => Err(recording::under_way()),
         }
     }
 }

@@ -4,9 +4,9 @@
 //! Until then another connection may be tried, and a refusal is an HTTP response. Afterwards the [`Session`] relays
 //! events. The whole conversation is one record.
 
+use crate::call::attempt::failover;
 use crate::call::chaos;
 use crate::call::choose::{admit_model, choose_for_endpoint};
-use crate::call::failover;
 use crate::exchange::{Exchange, Wake};
 use crate::gate::request::BufferedRequest;
 use crate::gate::{answer, limits};

@@ -27,7 +27,7 @@ ROUTES = {
     "video": "/v1/videos",
     "realtime": "/v1/realtime",
 }
-# Types that the engine asks for in other dialects than OpenAI's (`rust/engine/src/call/endpoints.rs`).
+# Types that the engine asks for in other dialects than OpenAI's (`rust/engine/src/call/choose/endpoints.rs`).
 SPOKEN = {
     "anthropic": {"chat"},
     "gemini": {"chat", "embedding", "video"},
