@@ -91,9 +91,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> Spread | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread | None:
     """With `--dist loadfile`, files that need one gateway run in one process."""
-    return Spread(config, config.stash[NOTES_PATH]) if config.option.dist == "loadfile" else None
+    return Spread(config, log, config.stash[NOTES_PATH]) if config.option.dist == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

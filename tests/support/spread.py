@@ -72,8 +72,8 @@ def read_needs(path: Path) -> dict[str, Need]:
 class Spread(LoadFileScheduling):  # type: ignore[misc]  # it has no types
     """Gives a worker the files whose gateways it has, then those whose gateways nobody has, then the others."""
 
-    def __init__(self, config: pytest.Config, notes: Path) -> None:
-        super().__init__(config)
+    def __init__(self, config: pytest.Config, log: Any, notes: Path) -> None:
+        super().__init__(config, log)
         self._notes = notes
         self._needs: Mapping[str, Need] | None = None
         self._held: defaultdict[WorkerController, set[str]] = defaultdict(set)

@@ -60,7 +60,8 @@ OPERATORS_FIELDS: Final = frozenset(
 )
 
 
-# What operators give to a key beyond its group's rules. Its new text would give that to somebody else.
+# Fields by which operators allow a key more than its group's rules. A new secret would give these rights to another
+# person.
 OPENING: Final[dict[str, Callable[[KeyFields], bool]]] = {
     "allowed_provider_objects": lambda key: bool(key.allowed_provider_objects),
     "disabled_guardrails": lambda key: bool(key.disabled_guardrails),

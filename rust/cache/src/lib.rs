@@ -20,10 +20,10 @@ pub mod envelope;
 mod guard;
 mod key;
 mod learner;
+mod memory_tier;
 mod near;
 mod near_miss;
 // A separate cache with its own `Origin`, `Now` and limits.
-mod memory_tier;
 pub mod reasoning;
 mod store;
 mod vectors;

@@ -106,7 +106,7 @@ impl Inner {
             }
             match record {
                 Record::Answer(answer, position) if answer.meta.is_fresh(now_ms) => {
-                    memory.put_stored(answer.meta, position)
+                    memory.put_stored(answer.meta, position);
                 }
                 Record::Answer(..) => {}
                 Record::Gone(keys) => {

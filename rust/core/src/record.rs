@@ -180,7 +180,7 @@ pub struct Record<'a> {
     /// Hashes of the prompt's segments: `tools.system.turns.hash.hash...`, the newest turn first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_hashes: Option<&'a str>,
-    /// What a million tokens cost less if they are read from the provider's cache, in micro-dollars.
+    /// The price of a million input tokens minus their price from the provider's cache, in micro-dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read_saving: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

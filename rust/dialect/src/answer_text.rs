@@ -95,7 +95,7 @@ fn read_message_event(event: &Value, text: &mut String, calls_tools: &mut bool) 
             }
         }
         Some("content_block_delta") if event["delta"]["type"] == "text_delta" => {
-            append_text(&event["delta"]["text"], text)
+            append_text(&event["delta"]["text"], text);
         }
         _ => {}
     }

@@ -1,4 +1,5 @@
-//! What a request may add for a provider's prompt cache, by the facts of the model and the size of the request.
+//! The additions to a request for a provider's prompt cache. They depend on the facts of the model and on the size of
+//! the request.
 
 use fairlead_core::{Dialect, ModelFacts};
 

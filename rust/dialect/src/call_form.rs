@@ -14,7 +14,7 @@ pub(crate) enum CallForm {
 }
 
 impl CallForm {
-    /// The name of a tool that the caller runs. Other tools have names of their own.
+    /// The name of a tool that the caller runs. For other tools, the caller chooses the name.
     pub(crate) fn tool_name(self) -> &'static str {
         match self {
             Self::Function | Self::Custom => "",

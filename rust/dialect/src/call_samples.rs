@@ -79,7 +79,7 @@ pub(super) fn first_call(provider: Dialect, body: &Value) -> (Value, Value) {
     }
 }
 
-/// What a provider receives after the first call, as text.
+/// Returns the result of the first call as the provider receives it.
 pub(super) fn first_result(provider: Dialect, body: &Value) -> String {
     match provider {
         CHAT | MESSAGES => body["messages"][2].to_string(),

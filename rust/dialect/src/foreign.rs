@@ -97,7 +97,7 @@ fn rebuilt(body: &[u8], keep: impl FnMut(&RawValue) -> Option<String>) -> Option
 }
 
 /// Returns a message without the reasoning whose signature `is_out` selects, or `None` if nothing else is left.
-/// Redacted reasoning has no signature of its own and is tested as an unmarked one.
+/// Redacted reasoning has no signature, so it is treated like an unmarked one.
 fn message(raw: &RawValue, is_out: fn(&str) -> bool) -> Option<String> {
     #[derive(Deserialize)]
     struct Message<'a> {

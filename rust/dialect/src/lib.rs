@@ -29,7 +29,7 @@
 //! - `arguments`: arguments of tool calls in an answer; `media`: its images and audio
 //! - `answer_context`: parts of an answer that depend on its request
 //!
-//! For the clouds that carry a dialect in a protocol of their own: [`protocol`] and `converse`.
+//! For clouds with a separate protocol: [`protocol`] and `converse`.
 //!
 //! For answers of any kind:
 //!

@@ -212,7 +212,7 @@ pub(crate) enum Event<'a> {
     },
     /// A fragment of the text of a JSON object.
     Arguments(Text<'a>),
-    /// A complete image or file, or a piece of audio: a block of its own.
+    /// A complete image or file, or a piece of audio. It forms a separate block.
     Media(Content<'a>),
     /// The end of a block. The next event starts another block, even one of the same kind.
     BlockEnd,

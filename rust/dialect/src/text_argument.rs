@@ -105,7 +105,7 @@ impl TextArgument {
             [b'\\', b'u', ..] if is_second_half(pending) => out.extend_from_slice(br"\ufffd"),
             [b'\\', b'u', digits @ ..] if digits.iter().all(u8::is_ascii_hexdigit) => out.extend_from_slice(bytes),
             [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't'] => out.extend_from_slice(bytes),
-            // Not an escape of JSON: the backslash is meant as one.
+            // JSON has no such escape, so the model wrote a plain backslash.
             _ => {
                 let rest = pending.get(1..).unwrap_or_default().to_owned();
                 out.extend_from_slice(br"\\");
@@ -229,7 +229,7 @@ mod tests {
                 for piece in chars.chunks(every) {
                     let from = out.len();
                     reader.push(&piece.iter().collect::<String>(), &mut out);
-                    // Each piece is a string of its own.
+                    // Each piece is a complete string.
                     decoded(&out[from..]);
                 }
                 reader.finish(&mut out);

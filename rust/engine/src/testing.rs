@@ -63,7 +63,7 @@ pub(crate) fn call(shared: &Arc<Shared>) -> Call {
         dialect: route.dialect(),
         tail: String::new(),
         principal: Principal::Anonymous,
-        admission_proof: AdmissionProof::default(),
+        proof: AdmissionProof::default(),
         request_id: "req_1".to_owned(),
         session_tag: None,
         session_id: None,

@@ -48,7 +48,7 @@ class ApiSection(_Section):
 
     models: tuple[str, ...] = Field(min_length=1)
     no: tuple[str, ...] = ()
-    # Models that this API is asked for, but that it does not serve: they are in no list.
+    # Models that match `models` but that the API does not serve. No list shows them.
     unlisted: tuple[str, ...] = ()
     dialect: Dialect
     protocol: Protocol | None = None

@@ -192,8 +192,8 @@ def _apis(
 
 
 def is_host_alone(provider: Provider, own_url: str) -> bool:
-    """Whether an address of the operator's own replaces the host alone: it has no path, and the provider has several
-    APIs, each with paths of its own. An address with a path is another service, in the provider's dialect.
+    """Whether the operator's address replaces only the host: it has no path, and the provider has several APIs with
+    different paths. An address with a path is another service, in the provider's dialect.
     """
     has_apis = isinstance(provider, CatalogueProvider) and bool(provider.apis)
     return has_apis and not urlsplit(own_url).path

@@ -94,7 +94,7 @@ impl Default for Timeouts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptCacheMode {
-    /// Where the provider accepts them and reading from its cache is cheaper.
+    /// Adds them if the provider accepts them and cached input is cheaper.
     #[default]
     Auto,
     Off,

@@ -24,7 +24,7 @@ pub struct Reference {
     pub kind: ObjectKind,
 }
 
-/// The kind of an object. It decides how a caller can use an object of its own.
+/// The kind of an object. It decides how a caller can use the objects that it created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// A file or cached content, which the gateway stores too. It inserts those of the caller into the body.

@@ -3,7 +3,7 @@
 use super::ObjectKind;
 use fairlead_core::Dialect;
 
-/// What a member with a text, or a list of texts, names.
+/// The meaning of a member that contains a text or a list of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     Nothing,

@@ -65,7 +65,7 @@ fn inference(
     }
     let Sampling { temperature, top_p, top_k } = sampling(request, to.facts, is_thinking, left_out);
     if top_k.is_some() {
-        // Each maker has a member of its own for it.
+        // The member has another name for each vendor's models.
         left_out.member(request, Member::TopK)?;
     }
     let most = request.max_tokens;

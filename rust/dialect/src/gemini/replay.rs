@@ -25,7 +25,7 @@ pub(crate) fn read(answer: &Value) -> ReplayFacts {
         for part in candidate["content"]["parts"].as_array().map_or(&[][..], Vec::as_slice) {
             let text = part["text"].as_str();
             facts.has_text |= text.is_some_and(|text| !text.is_empty()) && part["thought"] != true;
-            // A function call, an image, or executed code, signed or not. A signature can come in a part of its own.
+            // A function call, an image, or executed code, signed or not. A signature can come in a separate part.
             let members = part.as_object().into_iter().flatten();
             let is_signature = |(name, _): (&String, &Value)| matches!(name.as_str(), "thoughtSignature" | "thought");
             facts.is_unfit |= text.is_none() && !members.into_iter().all(is_signature);

@@ -232,10 +232,10 @@ async fn relay(
 
 /// Completes when the caller would no longer be admitted, or when its permissions changed.
 async fn refused_later(shared: &Shared, admission: &Admission) {
-    let Admission { admission_proof, route, principal, .. } = admission;
+    let Admission { proof, route, principal, .. } = admission;
     loop {
         tokio::time::sleep(REVIEW_EVERY).await;
-        let reason = match admission_proof.renew(shared, route, principal, clock::unix_ms()) {
+        let reason = match proof.renew(shared, route, principal, clock::unix_ms()) {
             Ok(now) if now.to_header() == principal.to_header() => continue,
             Ok(_) => "the caller's rights have changed".into(),
             Err(fault) => fault.message,

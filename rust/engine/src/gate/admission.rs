@@ -8,6 +8,7 @@ use crate::gate::admission_proof::{self, AdmissionProof};
 use crate::gate::answer;
 use crate::gate::body::{refuse_and_close, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
+use crate::gate::forwarded_headers::forwarded_headers;
 use crate::gate::inbound::{self, Inbound, RequestHeaders};
 use crate::gate::preferences::{Accepts, CachePreference, RoutePreference};
 use crate::gate::request::{Admission, BufferedRequest, Forward};
@@ -23,7 +24,7 @@ use bytes::{Bytes, BytesMut};
 use fairlead_core::guardrail::Disabled;
 use fairlead_core::routes::{self, scopes, Answer, Match, Ollama, Route, Surface, Tier};
 use fairlead_core::{policy, Error, ErrorKind, Outcome, Principal, SecretHash, Snapshot};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -108,9 +109,8 @@ impl<'a> Gate<'a> {
             return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
-        let (principal, admission_proof) =
-            admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })
-                .inspect_err(|fault| shared.refused_callers.note(ts_ms, address, Some(route), fault))?;
+        let (principal, proof) = admit_caller(shared, route, &headers, inbound.method, Moment { address, ts_ms })
+            .inspect_err(|fault| shared.refused_callers.note(ts_ms, address, Some(route), fault))?;
         check_body(route, &principal, &headers)?;
         admit_page(route, &principal, &headers)?;
         let admission = Admission {
@@ -119,7 +119,7 @@ impl<'a> Gate<'a> {
             dialect: route.dialect(),
             tail: tail.into_owned(),
             principal,
-            admission_proof,
+            proof,
             request_id: self.request_id.clone(),
             session_tag: headers.session_tag.map(str::to_owned),
             session_id: headers.session_id.map(str::to_owned),
@@ -451,50 +451,7 @@ fn forward(inbound: &Inbound<'_>, route: &Route, content_type: Option<&[u8]>) ->
     }
 }
 
-fn forwarded_headers(inbound: &Inbound<'_>, with_authorization: bool) -> HeaderMap {
-    let named: Vec<&[u8]> = inbound
-        .headers
-        .iter()
-        .filter(|(name, _)| *name == b"connection")
-        .flat_map(|(_, value)| value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
-        .collect();
-    let mut headers = HeaderMap::with_capacity(inbound.headers.len() + 6);
-    for &(name, value) in inbound.headers {
-        let is_named = named.iter().any(|other| other.eq_ignore_ascii_case(name));
-        if is_named || (is_dropped(name) && !(with_authorization && name == b"authorization")) {
-            continue;
-        }
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
-            headers.append(name, value);
-        }
-    }
-    headers
-}
-
-fn is_dropped(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"connection"
-            | b"keep-alive"
-            | b"proxy-connection"
-            | b"proxy-authenticate"
-            | b"proxy-authorization"
-            | b"te"
-            | b"trailer"
-            | b"transfer-encoding"
-            | b"upgrade"
-            | b"content-length"
-            | b"expect"
-            | b"host"
-            | b"authorization"
-            | b"x-api-key"
-            | b"x-goog-api-key"
-            | b"x-gateway-cli-token"
-    ) || name.starts_with(b"x-fairlead-")
-        || name.contains(&b'_')
-}
-
-/// `anthropic-beta`, which goes on to providers of that dialect as it came.
+/// Returns `anthropic-beta`, which providers of that dialect receive unchanged.
 fn betas(text: Option<&str>) -> Result<Option<HeaderValue>, Error> {
     if text.is_some_and(|text| text.len() > MAX_BETA_BYTES) {
         let message = format!("`anthropic-beta` has more than {MAX_BETA_BYTES} bytes.");

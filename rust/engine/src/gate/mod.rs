@@ -1,6 +1,6 @@
 //! Admission: the head of a request and the checks before it is served.
 //!
-//! - [`admission`]: the entry point, which every request passes
+//! - [`admission`]: the entry point, which every request passes; `forwarded_headers` of requests to control
 //! - [`inbound`] and [`address`]: the request head, its rules and the caller's address; [`client_session`]: the session
 //!   that a coding tool names
 //! - [`preferences`] and [`lease`]: what the headers ask for, and the lease that they prove
@@ -22,6 +22,7 @@ pub mod client_session;
 pub mod cors;
 pub mod cost_bound;
 pub mod defaults;
+mod forwarded_headers;
 pub mod headers;
 pub mod inbound;
 pub mod lease;

@@ -30,7 +30,7 @@ pub struct Admission {
     pub tail: String,
     pub principal: Principal,
     /// The facts that admission depended on, to check them again later.
-    pub admission_proof: AdmissionProof,
+    pub proof: AdmissionProof,
     pub request_id: String,
     pub session_tag: Option<String>,
     pub session_id: Option<String>,

@@ -45,7 +45,7 @@ impl PendingRecord {
         self.extras.as_ref()?.prompt_hashes.as_ref()
     }
 
-    /// What a million tokens cost less if the model reads them from the provider's cache, in micro-dollars.
+    /// Returns the price of a million input tokens minus their price from the provider's cache, in micro-dollars.
     pub(super) fn cache_read_saving(&self) -> Option<u64> {
         self.prompt_hashes()?;
         let active = self.shared.active.load();

@@ -1,4 +1,4 @@
-//! What a choice keeps of the request's prompt.
+//! The data about the request's prompt that a choice contains.
 
 use crate::route::segments::Segments;
 

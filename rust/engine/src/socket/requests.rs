@@ -215,9 +215,9 @@ impl RequestSocket {
     /// Checks whether the caller may still use the connection: its key may have been revoked, its session ended or its
     /// address banned. An error ends the connection.
     fn check_caller(&self) -> Result<Principal, Error> {
-        let Admission { admission_proof, principal, .. } = &*self.admission;
+        let Admission { proof, principal, .. } = &*self.admission;
         review::check_age(&self.shared, self.opened)?;
-        admission_proof.renew(&self.shared, self.admission.route, principal, clock::unix_ms())
+        proof.renew(&self.shared, self.admission.route, principal, clock::unix_ms())
     }
 
     /// Admits one request.
@@ -227,7 +227,7 @@ impl RequestSocket {
         principal: Principal,
         payload: &RawValue,
     ) -> Result<BufferedRequest, Error> {
-        let (shared, of) = (&self.shared, &self.admission);
+        let shared = &self.shared;
         if shared.drain.is_draining() {
             return Err(shared.drain.error());
         }
@@ -250,13 +250,29 @@ impl RequestSocket {
         let in_flight = GaugePermit::for_request(shared, shared.config.max_in_flight).inspect_err(|_| {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
         })?;
-        let admission = Admission {
+        let admission = self.admission_of(exchange, principal, ts_ms);
+        let exchange = Arc::clone(exchange);
+        Ok(BufferedRequest {
+            exchange,
+            admission,
+            forward: None,
+            body,
+            in_flight,
+            buffered: Some(buffered),
+            upload: None,
+        })
+    }
+
+    /// Returns the admission of one request, with the values of the handshake.
+    fn admission_of(&self, exchange: &Arc<Exchange>, principal: Principal, ts_ms: u64) -> Admission {
+        let (shared, of) = (&self.shared, &self.admission);
+        Admission {
             route: self.route,
             surface: self.route.surface,
             dialect: self.route.dialect(),
             tail: String::new(),
             principal,
-            admission_proof: of.admission_proof,
+            proof: of.proof,
             request_id: format!("req_{}{:08x}", shared.worker_id, exchange.id()),
             session_tag: of.session_tag.clone(),
             session_id: of.session_id.clone(),
@@ -278,17 +294,7 @@ impl RequestSocket {
             anthropic_beta: None,
             started: Instant::now(),
             ts_ms,
-        };
-        let exchange = Arc::clone(exchange);
-        Ok(BufferedRequest {
-            exchange,
-            admission,
-            forward: None,
-            body,
-            in_flight,
-            buffered: Some(buffered),
-            upload: None,
-        })
+        }
     }
 }
 

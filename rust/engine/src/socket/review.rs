@@ -35,7 +35,7 @@ pub async fn run(reviewed: Reviewed) {
             () = shared.drain.expired() => return outbox.close(GOING_AWAY, "The gateway is shutting down."),
             () = tokio::time::sleep(REVIEW_EVERY.min(life_left(&shared, opened))) => {}
         }
-        let renewed = admission.admission_proof.renew(&shared, admission.route, &admission.principal, clock::unix_ms());
+        let renewed = admission.proof.renew(&shared, admission.route, &admission.principal, clock::unix_ms());
         if let Err(fault) = renewed {
             return outbox.close(NOT_ALLOWED, &fault.message);
         }

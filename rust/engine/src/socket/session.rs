@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
         let config_in_use = shared.active.load();
         let now_ms = clock::unix_ms();
         let admission = &mut settlement.admission;
-        admission.principal = admission.admission_proof.renew(shared, admission.route, &admission.principal, now_ms)?;
+        admission.principal = admission.proof.renew(shared, admission.route, &admission.principal, now_ms)?;
         let Some(key) = admission.principal.key().map(Arc::clone) else { return Ok(()) };
         policy::admit_hour(&key, now_ms)?;
         policy::admit_endpoint(&key, settlement.admission.route.endpoint)?;

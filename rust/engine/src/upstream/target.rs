@@ -127,7 +127,7 @@ impl Target {
         let is_own_machine = matches!(&origin, Origin::Tcp { host, .. } if is_own_machine(host));
         let chat_uri = chat_uri(&connection, &base)?;
         let count_path = match connection.dialect {
-            // The clouds count in forms of their own, so the gateway estimates.
+            // The clouds count tokens by other requests, so the gateway estimates.
             _ if connection.protocol != Protocol::Own => None,
             Dialect::Anthropic => Some("/count_tokens"),
             Dialect::OpenaiResponses => Some("/input_tokens"),

@@ -83,7 +83,8 @@ pub async fn begin(response: Response<Incoming>, target: &Target) -> Result<(Inc
     let mut body = response.into_body();
     if is_json {
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
-        let whole = plain::read_to_end(&mut body, idle).await?;
+        // On the heap, because few responses are read here and all calls contain the future.
+        let whole = Box::pin(plain::read_to_end(&mut body, idle)).await?;
         if let Some(events) = stream_of_whole(target.connection.dialect, &whole) {
             return Ok((body, Some(events)));
         }
@@ -148,7 +149,7 @@ async fn relay(
     first: Option<Bytes>,
 ) -> Result<FinishedStream, AttemptFailure> {
     let target = Arc::clone(&call.choice.targets[at]);
-    let reader = translation.event_reader(&target, call.choice.upstream_model(at));
+    let reader = translation.event_reader(&target, call.choice.upstream_model(at)).map(Box::new);
     let admission = &call.settlement.admission;
     let progress = admission.wants_progress.then(|| Progress::new(translation.caller, admission.started));
     let kind = ConversationStream {
@@ -169,8 +170,8 @@ async fn relay(
 pub struct ConversationStream<'a> {
     translation: &'a Translation,
     target: Arc<Target>,
-    /// Reads events that are not server-sent events.
-    reader: Option<EventReader>,
+    /// Reads events that are not server-sent events. Boxed, because few streams have it and all wait with it.
+    reader: Option<Box<EventReader>>,
     follow: Follow,
     /// Collects reasoning that the connection expects back in later requests.
     listener: Option<ReasoningCollector>,

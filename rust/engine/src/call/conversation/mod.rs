@@ -120,6 +120,7 @@ pub async fn run(mut call: Call, body: &Bytes) {
     };
     // A shorter conversation is another body; an unchanged one has the same bytes.
     call.choice.is_edited = sent.as_ptr() != before.as_ptr();
+    drop(before);
     call.settlement.bytes_sent = Some(sent.len() as u64);
     let translate = || {
         choose::reserve(&mut call, &active, &request)?;
@@ -137,12 +138,13 @@ pub async fn run(mut call: Call, body: &Bytes) {
         }
     }
     let delivery = cache::delivery(&request);
-    let conversation = Conversation { translation, request, sent, body };
+    // On the heap, because the future lives as long as the stream and would contain these values twice.
+    let conversation = Box::new(Conversation { translation, request, sent, body });
     match question {
         // Called in place, because moving the call would store it twice in the future.
         None => conversation.serve_in_place(&mut call).await,
         // Boxed to keep the future of uncached requests small.
-        Some(question) => Box::pin(cache::share(call, question, delivery, conversation)).await,
+        Some(question) => Box::pin(cache::share(call, question, delivery, *conversation)).await,
     }
 }
 

@@ -85,7 +85,7 @@ pub async fn read_body(mut body: Incoming, idle: Duration) -> Result<Bytes, Erro
     read_to_end(&mut body, idle).await
 }
 
-/// Buffers the rest of a body up to a limit.
+/// Buffers the remaining bytes of a body, up to a limit.
 pub async fn read_to_end(body: &mut Incoming, idle: Duration) -> Result<Bytes, Error> {
     if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
         return Err(too_large());

@@ -65,7 +65,7 @@ struct Bounds {
     conversation: Option<u64>,
 }
 
-/// What the list of models says about a target's model, and the caller's betas.
+/// The listed data of a target's model, and the caller's betas.
 #[derive(Clone, Copy)]
 struct Listed<'a> {
     /// The maximum output in tokens.

@@ -293,7 +293,7 @@ mod tests {
             let read = VideoForm::OpenAi.read("", body.as_bytes());
             match expected {
                 Ok(seconds) => {
-                    assert_eq!(read.expect("read"), RequestedVideo { model: "p/m".into(), seconds }, "{body}")
+                    assert_eq!(read.expect("read"), RequestedVideo { model: "p/m".into(), seconds }, "{body}");
                 }
                 Err(about) => assert_eq!(read.expect_err("refused").param.as_deref(), Some(about), "{body}"),
             }
