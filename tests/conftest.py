@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck
@@ -93,7 +93,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread | None:
     """With `--dist loadfile`, files that need one gateway run in one process."""
-    return Spread(config, log, config.stash[NOTES_PATH]) if config.option.dist == "loadfile" else None
+    return (
+        Spread(config, log, config.stash[NOTES_PATH]) if config.option.dist == "loadfile" else None
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

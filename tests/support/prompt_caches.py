@@ -199,7 +199,7 @@ def _answer(form: str, number: int, tokens: int, cached: int) -> dict[str, Any]:
         }
     if form == "gemini":
         part = {"functionCall": {"name": "weather", "args": city}} if is_call else {"text": text}
-        usage = {"promptTokenCount": tokens, "cachedContentTokenCount": cached}
+        usage: dict[str, Any] = {"promptTokenCount": tokens, "cachedContentTokenCount": cached}
         return {
             "candidates": [
                 {"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
