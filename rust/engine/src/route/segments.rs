@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The beginning of a block that Claude Code adds to its instructions. It differs in each request.
 const BILLING: &str = "x-anthropic-billing-header:";
 
-/// A hash that is continued (FNV-1a).
+/// A hash that is continued. It takes eight bytes at a time, because prompts are long, and is the same in every process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -28,9 +28,20 @@ impl Digest {
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes.iter().chain(&[0xff]) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.mix(word.try_into().map_or(0, u64::from_le_bytes));
         }
+        let rest = words.remainder().iter().rev().fold(0, |rest, byte| rest << 8 | u64::from(*byte));
+        self.mix(rest);
+        // The length separates this text from the next one.
+        self.mix(bytes.len() as u64);
+    }
+
+    fn mix(&mut self, word: u64) {
+        // The two halves of a 128-bit product, as in wyhash.
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15_u128;
+        self.0 = product as u64 ^ (product >> 64) as u64;
     }
 }
 
