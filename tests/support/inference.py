@@ -64,7 +64,7 @@ def _gemini_examples(folder: str) -> dict[str, Example]:
             _gemini, path=f"{path}:generateContent"
         ),
         f"POST /{folder}/models/{{*id}}:streamGenerateContent": Example(
-            _gemini, path=f"{path}:streamGenerateContent", passes=(502, 404)
+            _gemini, path=f"{path}:streamGenerateContent", passes=(200, 502, 404)
         ),
         f"POST /{folder}/models/{{*id}}:embedContent": Example(
             lambda _: {"content": {"parts": [{"text": "hi"}]}},

@@ -52,7 +52,8 @@ pub struct StartedStream {
 pub async fn run(call: &mut Call, at: usize, translation: &Translation) -> Result<FinishedStream, AttemptFailure> {
     let target = Arc::clone(&call.choice.targets[at]);
     let response = send(call, &target, at, translation).await?;
-    let (body, first) = begin(response, &target).await?;
+    let model = call.choice.upstream_model(at);
+    let (body, first) = begin(response, &target, (translation, model)).await?;
     relay(call, at, translation, body, first).await
 }
 
@@ -72,7 +73,11 @@ pub async fn resume(
 /// Returns the body of an event stream in the form of the connection's protocol. Some servers ignore that a stream was
 /// requested: their JSON is read to its end, and returned as events before the empty rest. An error for any other
 /// response.
-pub async fn begin(response: Response<Incoming>, target: &Target) -> Result<(Incoming, Option<Bytes>), Error> {
+pub async fn begin(
+    response: Response<Incoming>,
+    target: &Target,
+    (translation, upstream_model): (&Translation, &str),
+) -> Result<(Incoming, Option<Bytes>), Error> {
     let has_frames = matches!(target.connection.protocol, Protocol::BedrockInvoke | Protocol::BedrockConverse);
     let is_stream = if has_frames { is_amazons_stream } else { is_event_stream };
     let content_type = response.headers().get(header::CONTENT_TYPE);
@@ -85,6 +90,8 @@ pub async fn begin(response: Response<Incoming>, target: &Target) -> Result<(Inc
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
         // On the heap, because few responses are read here and all calls contain the future.
         let whole = Box::pin(plain::read_to_end(&mut body, idle)).await?;
+        // The same errors as for a request without a stream.
+        translation.answer(target, upstream_model, &whole)?;
         if let Some(events) = stream_of_whole(target.connection.dialect, &whole) {
             return Ok((body, Some(events)));
         }

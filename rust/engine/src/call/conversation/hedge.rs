@@ -123,7 +123,9 @@ impl<K: CallKind> Race<'_, K> {
         let began = Instant::now();
         let patience = Duration::from_millis(contestant.target.connection.timeouts.first_token_ms);
         let begin = |response: Response<Incoming>| async move {
-            let (mut body, events) = event_stream::begin(response, &contestant.target).await?;
+            let (mut body, events) =
+                event_stream::begin(response, &contestant.target, (self.translation, &contestant.upstream_model))
+                    .await?;
             if let Some(events) = events {
                 return Ok((body, events));
             }
