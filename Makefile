@@ -174,6 +174,7 @@ reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the refere
 	$(BIN)/python -m fairlead.control.scopes_reference docs/reference/scopes.md
 	$(BIN)/python -m tests.support.field_readers docs/reference/fields.md
 	$(BIN)/python -m fairlead.tasks.envelope docs/reference/agent-envelope.schema.json
+	$(BIN)/python -m fairlead.scrape.routers docs/reference/scraping-openapi.json
 
 .PHONY: lock
 lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.

@@ -243,7 +243,7 @@ def test_geminis_dialect_makes_them_too(
         ({"model": "MODEL", "prompt": "a", "input_reference": "x"}, "input_reference"),
         (
             {"model": "MODEL", "prompt": "a", "input_reference": {"file_id": "file-1"}},
-            "input_reference.image_url",
+            "input_reference.file_id",
         ),
         (
             {

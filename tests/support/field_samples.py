@@ -195,7 +195,7 @@ def _timeout(path: str, name: str) -> Sample:
 
 _TIMERS: Final = ("connectMs", "headerMs", "firstTokenMs", "idleMs", "answerMs")
 _ADDRESS: Final = "python/fairlead/gateway/providers/endpoint.py"
-_VARIABLES: Final = "python/fairlead/gateway/providers/catalogue.py"
+_VARIABLES: Final = "python/fairlead/gateway/providers/apis.py"
 
 CONNECTIONS: Final = RecordSamples(
     "connections",

@@ -230,7 +230,8 @@ async fn judge(
     }
     let code = status.as_u16();
     let longest_ms = target.resilience.connection_cooldown.max_retry_after_ms;
-    let mut failure = failure_of(code, retry_hint(&response).map(|hint_ms| hint_ms.min(longest_ms)));
+    let hint_ms = retry_hint(&response).map(|hint_ms| hint_ms.min(longest_ms));
+    let mut failure = failure_of(code, target.connection.protocol, hint_ms);
     let request_id = request_id_of(&response);
     let report = |refusal: &UpstreamError| {
         let report = provider_error(code, refusal, target);
@@ -292,14 +293,14 @@ fn refused(code: u16) -> AttemptFailure {
 
 /// Classifies an unsuccessful status. Only a rejected request does not blame the connection. `hint_ms` is the retry
 /// delay that the provider asked for; it applies to limits and overload.
-fn failure_of(code: u16, hint_ms: Option<u64>) -> AttemptFailure {
+fn failure_of(code: u16, protocol: Protocol, hint_ms: Option<u64>) -> AttemptFailure {
     let (kind, message) = match code {
         429 => (ErrorKind::UpstreamRateLimited, "The provider limits this connection.".into()),
         401 | 403 => (ErrorKind::UpstreamAuth, format!("The provider refused the connection's credential ({code}).")),
         402 => (ErrorKind::UpstreamAuth, "The provider asks for payment (402).".into()),
         503 | 529 => (ErrorKind::UpstreamOverloaded, format!("The provider is overloaded ({code}).")),
         // Bedrock: the model failed, not the request.
-        424 => (ErrorKind::UpstreamStatus, "The provider's model failed (424).".into()),
+        424 if protocol != Protocol::Own => (ErrorKind::UpstreamStatus, "The provider's model failed (424).".into()),
         408 | 504 => (ErrorKind::UpstreamTimeout, format!("The provider timed out ({code}).")),
         500..=599 => (ErrorKind::UpstreamStatus, format!("The provider failed ({code}).")),
         400..=499 => (ErrorKind::InvalidRequest, format!("The provider rejected the request ({code}).")),

@@ -18,9 +18,11 @@ BEFORE = 12
 
 def _fill(con: Connection) -> None:
     """Requests and their rollups, as the version before stored them."""
+    columns = {row[0] for row in con.execute("DESCRIBE requests").fetchall()}
     for at, tiers in enumerate(["unpriced", "flex,unpriced", None, "cached_input", "unpriced"]):
         fields = {"ts_ms": START_MS + at * 40_000, "price_tiers": tiers, "key_id": f"k{at % 2}"}
-        record = usage_record(f"r{at}", **fields)
+        later = usage_record(f"r{at}", **fields)
+        record = {name: value for name, value in later.items() if name in columns}
         names = ", ".join(record)
         marks = ", ".join("?" for _ in record)
         con.execute(f"INSERT INTO requests ({names}) VALUES ({marks})", list(record.values()))
