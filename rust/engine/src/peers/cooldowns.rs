@@ -210,6 +210,8 @@ mod tests {
         assert!(ours.take_notices(&here, "a", crate::clock::monotonic_ms()).is_none(), "nothing cools down");
         fail(&here, ErrorKind::UpstreamRateLimited, 1);
         let now_ms = crate::clock::monotonic_ms();
+        // The clock begins with the process, so the first repetition could be due during the test.
+        ours.republished_ms = now_ms;
         let news = ours.take_notices(&here, "a", now_ms).expect("it cools down");
         theirs.apply_notice(&there, "a", &news, now_ms);
         assert_eq!(cooldown_of(&there, 0), None, "a worker ignores its own notices");
@@ -243,6 +245,8 @@ mod tests {
         let (mut ours, mut theirs) = (SharedCooldowns::default(), SharedCooldowns::default());
         lock_out(&here, "m");
         let now_ms = crate::clock::monotonic_ms();
+        // The clock begins with the process, so the first repetition could be due during the test.
+        ours.republished_ms = now_ms;
         let news = ours.take_notices(&here, "a", now_ms).expect("it is locked out");
         let message: Message = serde_json::from_slice(&news).expect("a message");
         assert!(message.cooldowns.is_empty(), "versions without lockouts still read the cooldowns");
@@ -277,6 +281,8 @@ mod tests {
         let (mut ours, mut theirs) = (SharedCooldowns::default(), SharedCooldowns::default());
         fail(&here, ErrorKind::UpstreamStatus, 64);
         let now_ms = crate::clock::monotonic_ms();
+        // The clock begins with the process, so the first repetition could be due during the test.
+        ours.republished_ms = now_ms;
         let news = ours.take_notices(&here, "a", now_ms).expect("it is open");
         let message: Message = serde_json::from_slice(&news).expect("a message");
         let of_provider = message.cooldowns.iter().filter(|message| matches!(message.of, Subject::Provider(_))).count();
