@@ -14,6 +14,7 @@ from tests.support.gateway_pool import GatewayPool
 from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.processes import Gateway, expect
 from tests.support.site import BRISK, READS_LOOPBACK, Site
+from tests.support.upstream import Upstream
 
 HOST_NAMES = {
     "SERVICE_PUBLIC_BASE_URL": "https://gateway.example/",
@@ -98,3 +99,20 @@ def demo_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
 def demo_owner(demo_gateway: Gateway) -> httpx.Client:
     """The session of its owner, when the made-up traffic is in the log."""
     return demo_owner_of(demo_gateway)
+
+
+@pytest.fixture
+def built_in(gateway: Gateway, upstream: Upstream) -> Iterator[Any]:
+    """Adds connections of built-in providers whose address is the upstream's."""
+    made: list[str] = []
+
+    def add(provider: str, **specific: Any) -> str:
+        data = {"baseUrl": upstream.url, **specific}
+        secret = f"sk-{provider}-canary-{len(made)}-0123456789"
+        record = gateway.add_connection(provider, secret, providerSpecificData=data)
+        made.append(record["id"])
+        return str(record["id"])
+
+    yield add
+    for connection_id in made:
+        assert gateway.admin.delete(f"/api/providers/{connection_id}").is_success

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -86,23 +85,6 @@ def ollama(model: str, is_stream: bool) -> tuple[str, dict[str, Any]]:
 
 
 CALLERS: Final = [chat, messages, responses, gemini, ollama]
-
-
-@pytest.fixture
-def built_in(gateway: Gateway, upstream: Upstream) -> Iterator[Any]:
-    """Adds connections of built-in providers whose address is the upstream's."""
-    made: list[str] = []
-
-    def add(provider: str, **specific: Any) -> str:
-        data = {"baseUrl": upstream.url, **specific}
-        secret = f"sk-{provider}-api-canary-{len(made)}-0123456789"
-        record = gateway.add_connection(provider, secret, providerSpecificData=data)
-        made.append(record["id"])
-        return str(record["id"])
-
-    yield add
-    for connection_id in made:
-        assert gateway.admin.delete(f"/api/providers/{connection_id}").is_success
 
 
 @pytest.mark.parametrize("is_stream", [False, True], ids=["plain", "stream"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -13,23 +12,6 @@ from tests.support.upstream import DONE, Upstream, completion, event, reply, str
 LEFT_OUT: Final = "x-gateway-left-out"
 CHOICE: Final = "X-Gateway-Inexpressible"
 MESSAGES: Final = {"max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}
-
-
-@pytest.fixture
-def built_in(gateway: Gateway, upstream: Upstream) -> Iterator[Any]:
-    """Adds connections of built-in providers whose address is the upstream's."""
-    made: list[str] = []
-
-    def add(provider: str, **specific: Any) -> str:
-        data = {"baseUrl": upstream.url, **specific}
-        secret = f"sk-{provider}-canary-{len(made)}-0123456789"
-        record = gateway.add_connection(provider, secret, providerSpecificData=data)
-        made.append(record["id"])
-        return str(record["id"])
-
-    yield add
-    for connection_id in made:
-        assert gateway.admin.delete(f"/api/providers/{connection_id}").is_success
 
 
 def test_a_strict_provider_gets_no_member_that_it_refuses(
