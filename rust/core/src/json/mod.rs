@@ -10,10 +10,12 @@
 //! trailing commas, byte order mark or raw control characters in strings. Nothing recurses, so no input can exhaust the
 //! stack.
 //!
-//! `scanner` reads the bytes; `keys` detects duplicate keys; `ends` finds where strings and values end.
+//! `scanner` reads the bytes; `keys` detects duplicate keys; `ends` finds where strings and values end; `name` is a short
+//! text for readers of typed bodies.
 
 mod ends;
 mod keys;
+mod name;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ use std::ops::Range;
 
 pub use ends::{end_of_string, end_of_value};
 use keys::Keys;
+pub use name::Name;
 use scanner::{ScanFault, Scanner};
 use smallvec::SmallVec;
 

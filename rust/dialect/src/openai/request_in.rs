@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use fairlead_core::json::Name;
 use fairlead_core::{Error, Output};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -115,33 +116,11 @@ struct Walk<'r, 'a> {
     body: Body<'r, 'a>,
 }
 
-/// A member's name, borrowed if it has no escapes.
-struct Name<'a>(Cow<'a, str>);
-
 fn keep_fault<T, E: serde::de::Error>(fault: &mut Option<Error>, outcome: Result<T, Error>) -> Result<T, E> {
     outcome.map_err(|error| {
         *fault = Some(error);
         E::custom("")
     })
-}
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Name<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a name")
-            }
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(name)))
-            }
-            fn visit_str<E>(self, name: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(name.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Read)
-    }
 }
 
 impl<'de> DeserializeSeed<'de> for Body<'_, 'de> {

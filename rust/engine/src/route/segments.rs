@@ -4,10 +4,10 @@
 //! The form of a content is not part of a hash, nor are marks for the provider's cache: a client that marks its newest
 //! message sends it as a list, and on the next turn as a text.
 
+use fairlead_core::json::Name;
 use fairlead_core::strategy::identity;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::borrow::Cow;
+use serde::Deserializer;
 
 /// The beginning of a block that Claude Code adds to its instructions. It differs in each request.
 const BILLING: &str = "x-anthropic-billing-header:";
@@ -177,28 +177,6 @@ impl<'de> Visitor<'de> for Turn<'_> {
         hash.add(role.as_deref().unwrap_or_default().as_bytes());
         self.0.add(role.as_deref(), hash);
         Ok(())
-    }
-}
-
-/// A text that is borrowed if it has no escapes.
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Name<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a text")
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Read)
     }
 }
 
