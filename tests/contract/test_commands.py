@@ -93,21 +93,17 @@ async def test_settings_of_the_cache_are_in_the_snapshot(control) -> None:
         "disk_bytes": 256 * 2**20,
         "shared_bytes": 64 * 2**20,
         "wants_vectors": False,
-        "notes_near_misses": False,
-        "learns": False,
         "threshold": 0.8,
     }
     change = {
         "semanticCacheTtlMs": 5_000,
         "semanticCacheDiskMb": 0,
         "vectorCacheThreshold": 0.9,
-        "vectorCacheNearMisses": True,
     }
     answer = await control.client.patch("/api/settings", json=change)
     assert answer.status_code == 200, answer.text
     cache = control.snapshot()["cache"]
     assert (cache["ttl_ms"], cache["disk_bytes"], cache["threshold"]) == (5_000, 0, 0.9)
-    assert cache["notes_near_misses"] is True
 
 
 async def test_the_vector_tier_is_not_turned_on_without_vectors(control, monkeypatch) -> None:

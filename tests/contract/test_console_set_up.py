@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairlead.dashboard.differences import differences
 from tests.contract.test_console import MARKUP, fill_log, make_connection, make_key, post
 from tests.contract.test_console_routing import admin, seen_in, shown  # noqa: F401 - a fixture
 from tests.contract.test_mail import PASSWORD, Inbox, serving
@@ -294,12 +293,3 @@ async def test_a_request_shows_its_way(control, admin) -> None:  # noqa: F811
     assert "100 tokens/s" in text
     assert "The combo support put its targets in order" in text
     assert "(big;model)" in text
-
-
-def test_differences_are_marked_on_both_sides() -> None:
-    left, right = differences("Convert 5 miles", "Convert 16 miles")
-    assert left == [("Convert ", False), ("5", True), (" miles", False)]
-    assert right == [("Convert ", False), ("16", True), (" miles", False)]
-    assert differences("the same", "the same") == ([("the same", False)], [("the same", False)])
-    assert differences("a a", "a a a") == ([("a a", False)], [("a a", False), (" a", True)])
-    assert differences("", "b") == ([], [("b", True)])

@@ -379,9 +379,8 @@ def test_a_session_that_ended_loses_nothing_that_was_typed(
         assert page.get_by_label("Banned").is_checked()
 
 
-def remember_near_misses(owner: httpx.Client) -> None:
-    wishes = {"vectorCacheEnabled": True, "vectorCacheNearMisses": True}
-    expect(owner.patch("/api/settings", json=wishes), 200)
+def turn_the_vector_cache_on(owner: httpx.Client) -> None:
+    expect(owner.patch("/api/settings", json={"vectorCacheEnabled": True}), 200)
 
     def is_ready() -> bool:
         state = expect(owner.get("/api/cache"), 200)["vectorCache"]["state"]
@@ -391,12 +390,12 @@ def remember_near_misses(owner: httpx.Client) -> None:
 
 
 def seed_for_pictures(gateway: Gateway, owner: httpx.Client) -> None:
-    """Connections, and questions that were nearly answered, which made-up traffic does not bring."""
+    """Connections and cached answers, which made-up traffic does not bring."""
     node = expect(owner.get("/api/provider-nodes"), 200)["nodes"][0]["id"]
     for name, limit in (("Batch line", 4), ("Spare line", None)):
         body = {"provider": node, "name": name, "authType": "none", "maxConcurrent": limit}
         expect(owner.post("/api/providers", json=body), 201)
-    remember_near_misses(owner)
+    turn_the_vector_cache_on(owner)
     asked = "How do I cancel my order within 14 days?"
     for words in (asked, "How can I cancel my order within 14 days?", "How do I cancel my order within 30 days?",
                   "How do I not cancel my order within 14 days?", asked):  # fmt: skip

@@ -20,7 +20,6 @@ from tests.integration.test_console_pages import (
     addresses,
     page_at,
     press_to,
-    remember_near_misses,
 )
 from tests.support.browser_tab import Tab
 from tests.support.gateway_pool import operator_settings
@@ -324,38 +323,6 @@ def test_without_scripts_every_page_is_read(
     with Tab(browser, gateway, owner, java_script_enabled=False, viewport=NARROW) as tab:
         for path in addresses(owner) if is_whole else short:
             read_without_scripts(tab, path)
-
-
-@pytest.mark.slow
-def test_questions_that_were_nearly_answered_stand_as_text_and_are_forgotten(
-    gateways: Callable[..., Gateway], browser: Any
-) -> None:
-    gateway = gateways("--demo", INITIAL_PASSWORD=OWNER_PASSWORD)
-    owner = demo_owner_of(gateway)
-    remember_near_misses(owner)
-    markup = "<img src=x onerror=alert(1)> \u202egnp.exe"
-    for number in (5, 6):
-        said = f"Convert {number} miles to kilometres for {markup}"
-        body = {
-            "model": "demo/echo",
-            "temperature": 0,
-            "messages": [{"role": "user", "content": said}],
-        }
-        expect(gateway.caller.post("/v1/chat/completions", json=body), 200)
-    with Tab(browser, gateway, owner, viewport=NARROW) as tab:
-        page = tab.page
-        page.goto("/dashboard/cache")
-        assert page.locator(".misses ins").inner_text() == "6"
-        assert page.locator(".misses del").inner_text() == "5"
-        assert page.locator(".misses img").count() == 0
-        assert "<img src=x" in page.locator(".words").first.inner_text()
-        assert tab.fits()
-        page.get_by_role("button", name="Forget these").click()
-        sync_api.expect(page.locator(".danger li").first).to_contain_text(
-            "The texts of 1 questions"
-        )
-        page.get_by_role("button", name="Forget them").click()
-        sync_api.expect(page.get_by_text("None yet")).to_be_visible()
 
 
 def test_a_newcomer_sees_the_first_call_arrive(

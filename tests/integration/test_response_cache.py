@@ -583,54 +583,6 @@ def test_what_is_kept_outlives_kill_9_and_what_is_forgotten_does_not_come_back(
 # ---------------------------------------------------------------------------------- by meaning
 
 
-def near_misses(gateway: Gateway) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = expect(gateway.admin.get("/api/cache/near-misses"), 200)[
-        "nearMisses"
-    ]
-    return told
-
-
-def test_questions_that_were_nearly_answered_are_told_with_both_texts(
-    gateways: Callable[..., Gateway], upstream: Upstream
-) -> None:
-    gateway = gateways()
-    lane = gateway.add_lane(upstream)
-    upstream.script(*(reply(completion(str(each))) for each in range(10)))
-    change = {"vectorCacheEnabled": True, "vectorCacheNearMisses": True}
-    expect(gateway.admin.patch("/api/settings", json=change), 200)
-
-    def is_ready() -> bool:
-        told = expect(gateway.admin.get("/api/cache"), 200)
-        return bool(told["vectorCache"]["state"] == "ready")
-
-    eventually(is_ready, "the vectors are loaded", within_s=30)
-    asked = "How do I turn on the lights?"
-    call(lane, say=asked)
-    call(lane, say="How do I turn off the lights?")
-    stranger = {"Authorization": f"Bearer {gateway.create_key()['key']}"}
-    call(lane, stranger, say="How do I turn off the lights?")
-    unlogged = {"Authorization": f"Bearer {gateway.create_key(noLog=True)['key']}"}
-    call(lane, unlogged, say=asked)
-    call(lane, unlogged, say="How do I turn off the lights?")
-    (miss,) = near_misses(gateway)
-    assert (miss["question"], miss["cachedQuestion"]) == ("How do I turn off the lights?", asked)
-    assert (miss["cause"], miss["threshold"], miss["model"]) == ("word", 0.8, lane.model)
-    assert 0.8 <= miss["similarity"] < 1
-    kept = expect(gateway.admin.get("/api/cache/entries"), 200)["entries"]
-    assert miss["signature"] in {each["signature"] for each in kept}
-    query = {"signature": miss["signature"]}
-    assert expect(gateway.admin.delete("/api/cache/entries", params=query), 200)["removed"] == 1
-    assert near_misses(gateway) == [], "it goes with the answer that it names"
-    call(lane, say="How do I turn off the lights in 5 rooms?")
-    assert len(near_misses(gateway)) == 1
-    assert expect(gateway.admin.delete("/api/cache/near-misses"), 200)["removed"] == 1
-    call(lane, say="How do I turn off the lights in 6 rooms?")
-    assert len(near_misses(gateway)) == 1
-    expect(gateway.admin.patch("/api/settings", json={"vectorCacheNearMisses": False}), 200)
-    assert near_misses(gateway) == [], "they go with the wish for them"
-    gateway.assert_keeps_secrets()
-
-
 @pytest.mark.slow
 def test_questions_that_mean_the_same_are_answered_alike_and_near_ones_are_not(
     gateways: Callable[..., Gateway], upstream: Upstream
@@ -661,7 +613,6 @@ def test_questions_that_mean_the_same_are_answered_alike_and_near_ones_are_not(
         "Was ist die Hauptstadt von Australien?",
     ):
         assert not is_hit(call(lane, say=other)), other
-    assert near_misses(gateway) == [], "nothing is remembered until that is asked for"
     stranger = {"Authorization": f"Bearer {gateway.create_key()['key']}"}
     system = [{"role": "system", "content": "Be brief."}]
     whats = "what's the capital of Australia?"

@@ -76,7 +76,6 @@ ROUTERS: Final = (
     _entry("gateway.backups.upload_router", "/api/db-backups"),
     _entry("gateway.resilience.router", "/api/resilience"),
     _entry("gateway.cache.router", "/api/cache"),
-    _entry("gateway.cache.near_misses_router", "/api/cache/near-misses"),
     _entry("gateway.cache.reasoning_router", "/api/cache/reasoning"),
     _entry("gateway.guardrails.router", "/api/guardrails"),
     _entry("webhooks.router", "/api/webhooks"),

@@ -81,8 +81,6 @@ ACTS: Final = {
     "DELETE /api/resilience/model-cooldowns": "Ended the cooldown of models",
     "DELETE /api/cache/stats": "Cleared the caches",
     "DELETE /api/cache/entries": "Deleted entries of the response cache",
-    "DELETE /api/cache/thresholds": "Reset the similarity thresholds of the response cache",
-    "DELETE /api/cache/near-misses": "Deleted the near misses of the response cache",
     "DELETE /api/cache/reasoning": "Deleted the stored reasoning",
     "POST /api/cli-tools/apply": "Wrote the configuration of coding tool",
     "POST /api/cli-tools/backups": "Backed up or restored the configurations of coding tools",

@@ -298,17 +298,6 @@ class OperatorSettings(BaseModel):
         le=1,
         description="The minimum similarity of two questions, which must also agree in every word that counts.",
     )
-    vector_cache_learning: StrictBool = Field(
-        False,
-        description="Whether each partition of the vector cache learns its threshold, from new answers "
-        "to questions for which a similar one had a cached answer.",
-    )
-    vector_cache_near_misses: StrictBool = Field(
-        False,
-        description="Whether people with management rights see near misses with their texts, the "
-        "latest 100 of a worker. They stay in memory; those of keys with `noLog` are left "
-        "out.",
-    )
 
     compression_mode: StrictStr = Field(
         "off",

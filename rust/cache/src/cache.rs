@@ -8,7 +8,6 @@ use crate::disk::{Disk, DiskPosition};
 use crate::entry::{CachedAnswer, Meta, MAX_BODY_BYTES};
 use crate::key::{Digest, Question};
 use crate::memory_tier::{probe, EntrySummary, Lookup, MemoryTier, MAX_ENTRIES};
-use crate::near_miss::{self, CallerLabels, NearMiss};
 pub use crate::store::{Bounds, Counts, VectorState};
 use crate::store::{Inner, Job, QUEUED_BYTES};
 use crate::vectors::VectorFiles;
@@ -116,14 +115,8 @@ impl Cache {
             vectors: OnceLock::new(),
             vector_state: Mutex::new(VectorState::Off),
             vector_files: position.vector_files,
-            bounds: Mutex::new(Bounds {
-                memory_bytes: usize::MAX,
-                disk_bytes: 0,
-                wants_vectors: false,
-                notes_near_misses: false,
-            }),
+            bounds: Mutex::new(Bounds { memory_bytes: usize::MAX, disk_bytes: 0, wants_vectors: false }),
             counts: Counts::default(),
-            near_misses: Mutex::default(),
             epoch: AtomicU64::new(0),
             revision: AtomicU64::new(0),
             queued_bytes: AtomicUsize::new(0),
@@ -141,9 +134,6 @@ impl Cache {
         let before = std::mem::replace(&mut *self.inner.bounds.lock(), bounds);
         if before != bounds {
             self.inner.memory.lock().hold_to(bounds.memory_bytes);
-            if !bounds.notes_near_misses {
-                self.inner.near_misses.lock().clear();
-            }
             self.send(Job::Bounds(bounds));
         }
     }
@@ -200,46 +190,6 @@ impl Cache {
             return Vec::new();
         };
         self.inner.memory.lock().near(&question.partition, &probe, threshold, (self.inner.now_ms)())
-    }
-
-    /// Records a question that no cached answer was returned for, with the nearest cached question, if near misses are
-    /// enabled.
-    pub fn note_near_miss(&self, question: &Question, threshold: f32, caller: CallerLabels<'_>) {
-        if !self.inner.bounds.lock().notes_near_misses {
-            return;
-        }
-        let Some(probe) = self.inner.vectors.get().and_then(|vectors| probe(vectors, &question.text)) else { return };
-        let at_ms = (self.inner.now_ms)();
-        let found = self.inner.memory.lock().nearest_miss(&question.partition, &probe, threshold, at_ms);
-        let Some((signature, nearest, similarity)) = found else { return };
-        let text = near_miss::cut(&question.text);
-        let miss = NearMiss {
-            at_ms,
-            key_id: caller.key_id.map(str::to_owned),
-            model: near_miss::cut(caller.model),
-            cause: near_miss::cause(&text, &nearest),
-            question: text,
-            cached_question: nearest,
-            signature,
-            similarity,
-            threshold,
-        };
-        // Holds the locks that a deletion takes, so that an answer deleted in the meantime is not reported.
-        let memory = self.inner.memory.lock();
-        let mut misses = self.inner.near_misses.lock();
-        if memory.has_key(&signature) && self.inner.bounds.lock().notes_near_misses {
-            misses.add(miss);
-        }
-    }
-
-    /// The latest near misses, newest first.
-    pub fn near_misses(&self) -> Vec<NearMiss> {
-        self.inner.near_misses.lock().list()
-    }
-
-    /// Deletes the near misses. Returns their number.
-    pub fn clear_near_misses(&self) -> usize {
-        self.inner.near_misses.lock().clear()
     }
 
     pub fn count_hit(&self, key: &Digest) {
@@ -299,7 +249,6 @@ impl Cache {
         self.inner.revision.fetch_add(1, Ordering::AcqRel);
         let count = memory.clear();
         self.send(Job::Clear);
-        self.inner.near_misses.lock().clear();
         count
     }
 
@@ -318,7 +267,6 @@ impl Cache {
         }
         let count = keys.len();
         if count > 0 {
-            self.inner.near_misses.lock().forget_unless(|key| memory.has_key(key));
             self.send(Job::Forget(keys));
         }
         count

@@ -3,9 +3,8 @@
 //! Read the modules in this order: [`key`] (the exact key and the partition), [`entry`] (a cached answer), [`envelope`]
 //! (its form for other workers), [`cache`] (the interface for the engine), `store` (both tiers, and the writer thread),
 //! [`reasoning`] (the reasoning of models, stored for their next turn), `memory_tier` (the memory tier), `disk` (the disk
-//! tier). Then [`vectors`] (the embedding of a question), [`guard`] (the details that embeddings blur), [`near`] (the
-//! nearest question), [`near_miss`] (questions that were almost answered) and [`learner`] (the similarity threshold by
-//! partition).
+//! tier). Then [`vectors`] (the embedding of a question), [`guard`] (the details that embeddings blur) and [`near`] (the
+//! nearest question).
 //!
 //! The crate uses no async runtime and no sockets. Its only files are those of the cache and the vectors.
 
@@ -19,10 +18,8 @@ mod entry;
 pub mod envelope;
 mod guard;
 mod key;
-mod learner;
 mod memory_tier;
 mod near;
-mod near_miss;
 // A separate cache with its own `Origin`, `Now` and limits.
 pub mod reasoning;
 mod store;
@@ -32,8 +29,6 @@ pub use cache::{Bounds, Cache, EntryFilter, Found, Opening, VectorState};
 pub use entry::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
 pub use guard::Reading;
 pub use key::{digest, fingerprint, Digest, KeyScope, Question, Turns};
-pub use learner::{Comparison, Learner, LEAST};
 pub use memory_tier::{EntrySummary, MAX_ENTRIES};
 pub use near::{Near, Probe};
-pub use near_miss::CallerLabels;
 pub use vectors::{similarity, VectorFiles, Vectors};

@@ -5,7 +5,6 @@ use crate::entry::{CachedAnswer, Meta};
 use crate::guard::Reading;
 use crate::key::Digest;
 use crate::near::{Near, Probe};
-use crate::near_miss;
 use crate::vectors::Vectors;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -107,23 +106,6 @@ impl MemoryTier {
         let Some(near) = self.partitions.get(partition) else { return Vec::new() };
         let is_fresh = |key: &Digest| self.rows.get(key).is_some_and(|row| row.meta.is_fresh(now_ms));
         near.find(probe, threshold).into_iter().filter(|(key, _)| is_fresh(key)).collect()
-    }
-
-    pub(crate) fn has_key(&self, key: &Digest) -> bool {
-        self.rows.contains_key(key)
-    }
-
-    /// The nearest fresh question of a partition that is not returned: its key, its text and its similarity.
-    pub(crate) fn nearest_miss(
-        &self,
-        partition: &Digest,
-        probe: &Probe,
-        threshold: f32,
-        now_ms: u64,
-    ) -> Option<(Digest, String, f32)> {
-        let (key, similarity) = self.partitions.get(partition)?.nearest_miss(probe, threshold)?;
-        let meta = self.rows.get(&key).map(|row| &row.meta).filter(|meta| meta.is_fresh(now_ms))?;
-        Some((key, near_miss::cut(&meta.question.as_ref()?.text), similarity))
     }
 
     /// Stores an answer in memory.

@@ -9,9 +9,6 @@ use crate::key::Digest;
 use crate::vectors::{similarity, Vector};
 use std::collections::HashMap;
 
-/// The number of questions that are compared to find a near miss.
-const MAX_LOOKED_AT: usize = 256;
-
 /// The maximum number of questions of one form that are compared; the latest are kept. Many arise only if callers
 /// accept only equal requests.
 const MAX_OF_FORM: usize = 64;
@@ -69,18 +66,6 @@ impl Near {
         let mut found: Vec<(Digest, f32)> = keys.iter().filter_map(judge).collect();
         found.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         found
-    }
-
-    /// The nearest question that is not returned: it is near enough but not equivalent, or equivalent but too far. In a
-    /// large partition only some questions are compared.
-    pub fn nearest_miss(&self, probe: &Probe, threshold: f32) -> Option<(Digest, f32)> {
-        let judge = |(key, other): (&Digest, &Probe)| {
-            let near = similarity(&probe.vector, &other.vector);
-            (probe.form.agrees(&other.form) != (near >= threshold)).then_some((*key, near))
-        };
-        let probes = self.probes.iter().map(|(key, other)| (key, &**other));
-        let looked_at = probes.take(MAX_LOOKED_AT).filter_map(judge);
-        looked_at.max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 }
 
@@ -152,24 +137,5 @@ mod tests {
             near.remove(&[at as u8; 32]);
         }
         assert!(near.is_empty() && near.keys.is_empty());
-    }
-
-    #[test]
-    fn what_is_not_given_is_told_with_the_nearest_first() {
-        let mut near = Near::default();
-        assert_eq!(near.nearest_miss(&probe(TEXTS[0], 0.0), 0.8), None);
-        near.add([0; 32], probe(TEXTS[0], 0.1));
-        assert_eq!(near.nearest_miss(&probe(TEXTS[0], 0.0), 0.8), None, "that one is given");
-        near.add([1; 32], probe(TEXTS[4], 0.2));
-        near.add([2; 32], probe(TEXTS[4], 0.3));
-        let other = Reading::of(TEXTS[0]).differs(&Reading::of(TEXTS[4]));
-        assert!(other.is_some(), "they ask different things");
-        let (key, similarity) =
-            near.nearest_miss(&probe(TEXTS[0], 0.0), 0.8).expect("one is near and asks something else");
-        assert_eq!(key, [1; 32]);
-        assert!((0.97..1.0).contains(&similarity), "{similarity}");
-        near.add([3; 32], probe(TEXTS[0], 1.0));
-        let far = near.nearest_miss(&probe(TEXTS[0], 0.0), 0.99).map(|(key, _)| key);
-        assert_eq!(far, Some([3; 32]), "it asks the same, and is too far off");
     }
 }

@@ -4,7 +4,6 @@ use crate::disk::{Disk, Record};
 use crate::entry::CachedAnswer;
 use crate::key::Digest;
 use crate::memory_tier::{probe, MemoryTier};
-use crate::near_miss::NearMisses;
 use crate::vectors::{VectorFiles, Vectors};
 use fairlead_core::Sealer;
 use parking_lot::Mutex;
@@ -27,8 +26,6 @@ pub struct Bounds {
     /// 0 means that nothing is stored on disk.
     pub disk_bytes: u64,
     pub wants_vectors: bool,
-    /// Whether near misses are recorded.
-    pub notes_near_misses: bool,
 }
 
 /// Counters since the worker started.
@@ -73,7 +70,6 @@ pub struct Inner {
     pub vector_files: Option<VectorFiles>,
     pub bounds: Mutex<Bounds>,
     pub counts: Counts,
-    pub near_misses: Mutex<NearMisses>,
     /// Incremented when the cache is cleared. Answers to earlier requests are not stored after that.
     pub epoch: AtomicU64,
     /// Incremented when any entry is deleted.

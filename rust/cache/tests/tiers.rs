@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const TTL_MS: u64 = 60_000;
-const ROOM: Bounds =
-    Bounds { memory_bytes: 8 << 20, disk_bytes: 64 << 20, wants_vectors: false, notes_near_misses: false };
+const ROOM: Bounds = Bounds { memory_bytes: 8 << 20, disk_bytes: 64 << 20, wants_vectors: false };
 
 static FOLDERS: AtomicU64 = AtomicU64::new(0);
 

@@ -368,7 +368,6 @@ async fn keep_house(shared: Arc<Shared>) {
         shared.sessions.sweep(now_ms);
         shared.idempotency.sweep(now_ms);
         shared.cache.calls_under_way.sweep(now_ms);
-        shared.cache.save_in_time(now_ms);
         shared.raw_outputs.sweep_in_time(shared.active.load().snapshot.context.compression.raw_outputs, now_ms);
     }
 }

@@ -11,7 +11,7 @@ use crate::observe::spool::Spool;
 use crate::peers::Peers;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
-use fairlead_cache::{Cache, Learner};
+use fairlead_cache::Cache;
 use fairlead_core::{Error, ErrorKind, Ledger, Sessions};
 use http::HeaderValue;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -140,7 +140,6 @@ impl Shared {
         let peers = config.shared_store.clone().map(|store| Peers::new(store, worker_id.clone()));
         let leases = config.shared_store.clone().map(Leases::new);
         let affinity = crate::route::affinity::SessionAffinity::new(peers.is_some());
-        let learner = Learner::open(&config.data_dir, config.sealer.clone());
         let version = crate::gate::headers::value(config.version.as_str());
         let raw_outputs = crate::context::raw_outputs::RawOutputs::new(&config.data_dir, config.sealer.clone());
         let responses = ResponseSpool::new(&config.data_dir, &worker_id);
@@ -165,7 +164,7 @@ impl Shared {
             leases,
             peers,
             idempotency: Recordings::default(),
-            cache: crate::cache::answers::Answers::new(cache, learner),
+            cache: crate::cache::answers::Answers::new(cache),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
             commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),

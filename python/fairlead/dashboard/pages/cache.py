@@ -7,23 +7,11 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from fairlead.dashboard.api import Refused
-from fairlead.dashboard.differences import differences
 from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 
 PLACE: Final = "/cache"
 SHOWN: Final = 50
-MISSES_SHOWN: Final = 20
-CAUSES: Final = {
-    "distance": "same question, but the similarity is below the threshold",
-    "language": "another language",
-    "number": "another number",
-    "quote": "another quoted text",
-    "code": "other code",
-    "negation": "one says not",
-    "word": "another word",
-    "order": "different order of words, or `a` instead of `the`",
-}
 FILTERS: Final = ("model", "provider", "keyId")
 
 
@@ -36,10 +24,9 @@ async def show(visit: Visit) -> View:
     page = int(number) if number.isdecimal() and len(number) < 4 and int(number) else 1
     error = None
     entries: dict[str, Any] = {"entries": [], "pagination": {"total": 0, "totalPages": 0}}
-    overview, stats, misses, names = await asyncio.gather(
+    overview, stats, names = await asyncio.gather(
         visit.api.get("/api/cache"),
         visit.api.get("/api/cache/stats"),
-        visit.api.get("/api/cache/near-misses", limit=MISSES_SHOWN),
         read_names(visit.api),
     )
     try:
@@ -53,12 +40,6 @@ async def show(visit: Visit) -> View:
         "vectors": overview["vectorCache"],
         "config": overview["config"],
         "sizes": stats["semanticCache"],
-        "misses": [
-            (each, differences(each["cachedQuestion"], each["question"]))
-            for each in misses["nearMisses"]
-        ],
-        "miss_count": misses["total"],
-        "causes": CAUSES,
         "entries": entries["entries"],
         "total": entries["pagination"]["total"],
         "chosen": chosen,
@@ -76,27 +57,6 @@ async def forget(visit: Visit, typed: FormFields) -> str:
     await visit.api.send(
         "DELETE", "/api/cache/entries", query={"signature": typed.get("signature") or "none"}
     )
-    return PLACE
-
-
-async def confirm_forget_misses(visit: Visit, _typed: FormFields) -> Question:
-    """Names what goes."""
-    misses = await visit.api.get("/api/cache/near-misses", limit=1)
-    goes = [
-        f"The texts of {misses['total']:,} questions that were nearly answered.",
-        "Cached answers are not deleted.",
-    ]
-    return Question(
-        "Delete the near misses?",
-        goes,
-        "Forget them",
-        f"/dashboard{PLACE}",
-    )
-
-
-async def forget_misses(visit: Visit, _typed: FormFields) -> str:
-    """Forgets them."""
-    await visit.api.send("DELETE", "/api/cache/near-misses")
     return PLACE
 
 
@@ -161,11 +121,6 @@ PAGES = (
             "forget": Action(forget, "The answer was deleted."),
             "forget_chosen": Action(
                 forget_chosen, "The matching answers were deleted.", confirm_forget_chosen
-            ),
-            "forget_misses": Action(
-                forget_misses,
-                "The near misses were deleted.",
-                confirm_forget_misses,
             ),
             "clear": Action(clear, "The cache is empty.", confirm_clear),
         },

@@ -17,14 +17,11 @@ from fairlead.gateway.cache.views import (
     CacheEntries,
     CacheEntry,
     CacheOverview,
-    CacheRemoved,
     CacheStats,
     Pagination,
-    PartitionThresholds,
     entry_view,
     overview_view,
     stats_view,
-    thresholds_view,
 )
 from fairlead.records.provider_names import prefixes, provider_id
 from fairlead.store.file import Connection
@@ -114,21 +111,6 @@ async def forget(
     if wanted:
         return _removed(await services.command("cache.delete", {"filter": wanted}))
     return await clear(services)
-
-
-@router.get("/thresholds", summary="Learnt thresholds of the vector cache")
-async def thresholds(services: ServicesDep) -> PartitionThresholds:
-    """The minimum similarity of a question in each partition with a learnt threshold."""
-    settings = await services.state.read(read_operator_settings)
-    return thresholds_view(await services.command("thresholds.list", {}), settings)
-
-
-@router.delete("/thresholds", summary="Delete the learnt threshold of one partition, or of all")
-async def forget_thresholds(services: ServicesDep, partition: Signature = None) -> CacheRemoved:
-    """After that `vectorCacheThreshold` applies again."""
-    wanted = {} if partition is None else {"partition": partition}
-    replies = await services.command("thresholds.forget", wanted)
-    return CacheRemoved.model_construct(removed=max(each["removed"] for each in replies))
 
 
 async def _stats(services: Services) -> dict[str, Any]:

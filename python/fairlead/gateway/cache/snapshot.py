@@ -19,6 +19,4 @@ def compile_cache(settings: OperatorSettings) -> dict[str, Any]:
         "shared_bytes": settings.semantic_cache_shared_mb * MIB,
         "wants_vectors": settings.vector_cache_enabled,
         "threshold": settings.vector_cache_threshold,
-        "learns": settings.vector_cache_learning,
-        "notes_near_misses": settings.vector_cache_near_misses,
     }

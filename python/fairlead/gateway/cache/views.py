@@ -70,8 +70,6 @@ class CacheConfig(Wire):
     semantic_cache_ttl_ms: int
     vector_cache_enabled: bool
     vector_cache_threshold: float
-    vector_cache_learning: bool
-    vector_cache_near_misses: bool
 
 
 class CacheOverview(Wire):
@@ -111,58 +109,6 @@ class Pagination(Wire):
 class CacheEntries(Wire):
     entries: list[CacheEntry]
     pagination: Pagination
-
-
-class PartitionThreshold(Wire):
-    """The threshold of one partition, whose requests are equal in everything but the last question."""
-
-    partition: str
-    model: str
-    threshold: float = Field(
-        description="How near a question must be; above 1 none but an equal one is answered."
-    )
-    right: int = Field(description="Answers that a kept one would have been right for.")
-    wrong: int = Field(description="Answers that a kept one would have been wrong for.")
-    updated_at: Time
-
-
-class PartitionThresholds(Wire):
-    """The latest first; `base` is `vectorCacheThreshold`, from which partitions learn."""
-
-    is_learning: bool
-    base: float
-    thresholds: list[PartitionThreshold]
-
-
-Cause = Literal["distance", "language", "number", "quote", "code", "negation", "word", "order"]
-
-
-class NearMiss(Wire):
-    """A question that was nearly answered from the cache, and the kept one that was nearest to it.
-    Texts are cut at 2,000 bytes.
-    """
-
-    at: Time
-    key_id: str | None
-    model: str
-    question: str
-    cached_question: str
-    signature: str = Field(
-        description="The signature of the cached answer, as in the list of entries."
-    )
-    similarity: float
-    threshold: float
-    cause: Cause = Field(
-        description="The difference that the guard found; `distance`: only the similarity was below "
-        "the threshold."
-    )
-
-
-class NearMisses(Wire):
-    near_misses: list[NearMiss]
-    total: int
-    limit: int
-    offset: int
 
 
 class CacheRemoved(Wire):
@@ -222,32 +168,7 @@ def overview_view(stats: dict[str, Any], settings: OperatorSettings) -> CacheOve
             semantic_cache_ttl_ms=settings.semantic_cache_ttl_ms,
             vector_cache_enabled=settings.vector_cache_enabled,
             vector_cache_threshold=settings.vector_cache_threshold,
-            vector_cache_learning=settings.vector_cache_learning,
-            vector_cache_near_misses=settings.vector_cache_near_misses,
         ),
-    )
-
-
-def thresholds_view(replies: list[Any], settings: OperatorSettings) -> PartitionThresholds:
-    """Thresholds of all workers; of one partition that of the worker that learnt last."""
-    latest: dict[str, Any] = {}
-    for row in sorted((row for each in replies for row in each), key=lambda row: row["updated_ms"]):
-        latest[row["partition"]] = row
-    rows = sorted(latest.values(), key=lambda row: (-row["updated_ms"], row["partition"]))
-    return PartitionThresholds.model_construct(
-        is_learning=settings.vector_cache_learning,
-        base=settings.vector_cache_threshold,
-        thresholds=[
-            PartitionThreshold.model_construct(
-                partition=row["partition"],
-                model=row["model"],
-                threshold=round(row["threshold"], 4),
-                right=row["right"],
-                wrong=row["wrong"],
-                updated_at=moment_of(row["updated_ms"]),
-            )
-            for row in rows
-        ],
     )
 
 
@@ -272,17 +193,6 @@ def entry_view(row: dict[str, Any]) -> CacheEntry:
         cost_usd=row["cost_picos"] / PICOS_PER_USD,
         created_at=moment_of(row["created_ms"]),
         expires_at=moment_of(row["expires_ms"]),
-    )
-
-
-def near_miss_view(row: dict[str, Any]) -> NearMiss:
-    """A near miss, from a worker's report of it."""
-    same = ("key_id", "model", "question", "cached_question", "signature", "cause")
-    return NearMiss.model_construct(
-        **{name: row[name] for name in same},
-        at=moment_of(row["at_ms"]),
-        similarity=round(row["similarity"], 4),
-        threshold=round(row["threshold"], 4),
     )
 
 

@@ -43,7 +43,6 @@ impl Default for Settings {
 }
 
 /// The settings of the response cache.
-#[expect(clippy::struct_excessive_bools, reason = "settings that an operator switches one by one")]
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct CacheSettings {
@@ -56,10 +55,6 @@ pub struct CacheSettings {
     pub shared_bytes: u64,
     pub wants_vectors: bool,
     pub threshold: f32,
-    /// Partitions learn their own thresholds.
-    pub learns: bool,
-    /// Whether near misses are recorded, including their text.
-    pub notes_near_misses: bool,
 }
 
 impl Default for CacheSettings {
@@ -72,8 +67,6 @@ impl Default for CacheSettings {
             shared_bytes: 64 * 1024 * 1024,
             wants_vectors: false,
             threshold: 0.8,
-            learns: false,
-            notes_near_misses: false,
         }
     }
 }

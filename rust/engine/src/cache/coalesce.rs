@@ -5,7 +5,7 @@
 //! all callers left before its end, or if its settlement excludes it from the cache.
 
 use super::give::{look_again, Lookup};
-use super::{learn, CacheQuery};
+use super::CacheQuery;
 use crate::call::context::Call;
 use crate::call::idempotency::recording::{self, Followed, Leader, Recording, Role};
 use crate::call::idempotency::ticket::Name;
@@ -86,7 +86,6 @@ impl EntryDraft {
             expires_ms: now_ms.saturating_add(self.query.ttl_ms),
         };
         let fresh = CachedAnswer { meta: Arc::new(meta), body };
-        learn::observe(&self.shared, &self.query, &fresh);
         let revision = self.shared.cache.store.revision();
         let is_kept = self.shared.cache.store.keep(&fresh, self.query.epoch, self.to_disk);
         if is_kept && self.to_disk {

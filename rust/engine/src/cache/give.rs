@@ -1,6 +1,6 @@
 //! Serves a response from the cache.
 
-use super::{learn, CacheQuery};
+use super::CacheQuery;
 use crate::blocking;
 use crate::call::relay::head;
 use crate::clock;
@@ -14,7 +14,7 @@ use crate::observe::settle::Settlement;
 use crate::peers::shared_answers;
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_cache::{CachedAnswer, CallerLabels, Delivery, Digest, Found, Meta};
+use fairlead_cache::{CachedAnswer, Delivery, Digest, Found, Meta};
 use fairlead_core::{CacheKind, CacheOutcome, Cached, Cost, Dialect, Error, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
@@ -174,25 +174,10 @@ async fn left_elsewhere(settlement: &Settlement, query: &CacheQuery) -> Option<C
 async fn near(settlement: &Settlement, query: &CacheQuery) -> Option<CachedAnswer> {
     let shared = &settlement.shared;
     let question = query.question.as_ref()?;
-    let threshold = learn::threshold(shared, query, &question.partition)?;
-    let near = shared.cache.store.near(question, threshold);
-    let is_lowered = |similarity: f32| query.base.is_some_and(|base| similarity < base);
-    if near.first().is_some_and(|(_, first)| is_lowered(*first))
-        && shared.cache.learner.is_check_due(&question.partition)
-    {
-        return None;
-    }
-    for (key, _) in near.into_iter().take(MAX_TRIES) {
+    for (key, _) in shared.cache.store.near(question, query.threshold?).into_iter().take(MAX_TRIES) {
         if let Some(entry) = fetch(shared, key).await {
             return Some(entry);
         }
-    }
-    let key = settlement.admission.principal.key();
-    // The requests of a key without a log are stored nowhere.
-    if !key.is_some_and(|key| key.no_log) {
-        let model = settlement.model.as_deref().unwrap_or_default();
-        let caller = CallerLabels { key_id: key.map(|key| key.id.as_str()), model };
-        shared.cache.store.note_near_miss(question, threshold, caller);
     }
     None
 }

@@ -1,6 +1,6 @@
 //! The response cache. This module decides which requests may use it and computes their keys. `answers` is the cache of
-//! the worker, `route_fingerprint` contributes to the key, `give` serves cached responses, `coalesce` lets equal concurrent
-//! requests share one call and stores its response, and `learn` adjusts similarity thresholds.
+//! the worker, `route_fingerprint` contributes to the key, `give` serves cached responses, and `coalesce` lets equal
+//! concurrent requests share one call and stores its response.
 //!
 //! ```text
 //! question -> look up: equal, from another worker, similar -> served
@@ -11,7 +11,6 @@
 pub mod answers;
 mod coalesce;
 mod give;
-mod learn;
 pub mod route_fingerprint;
 
 pub use coalesce::{share, ShareableCall};
@@ -40,8 +39,6 @@ pub struct CacheQuery {
     pub(crate) question: Option<Question>,
     /// The minimum similarity; `None` means that only an equal question matches.
     pub(crate) threshold: Option<f32>,
-    /// The operator's threshold, if partitions learn thresholds that start from it.
-    pub(crate) base: Option<f32>,
     pub(crate) form: Dialect,
     /// A Gemini caller reads its stream as one JSON list. The cache stores events.
     pub(crate) reads_list: bool,
@@ -111,7 +108,6 @@ pub fn question(
         question: fingerprint.question,
         // A caller may be stricter than the operator, but not less strict.
         threshold: is_near_enough.then(|| wish.threshold.map_or(settings.threshold, |own| own.max(settings.threshold))),
-        base: (settings.wants_vectors && settings.learns).then_some(settings.threshold),
         form,
         reads_list: parsed.reads_list,
         ttl_ms: settings.ttl_ms,

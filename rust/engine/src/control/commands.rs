@@ -9,7 +9,7 @@ use crate::control::lease_candidates;
 use crate::control::reports::Report;
 use crate::peers::shared_answers;
 use crate::shared::Shared;
-use fairlead_cache::{Cache, EntryFilter, EntrySummary, Learner};
+use fairlead_cache::{Cache, EntryFilter, EntrySummary};
 use fairlead_core::hex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -60,13 +60,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             Some(filter) => shared_answers::evict(shared, filter).await,
             None => Ok(0),
         };
-        let learner = Arc::clone(&shared.cache.learner);
-        let base = shared.active.load().snapshot.cache.threshold;
-        let done = blocking::disk(move || match command.kind.as_str() {
-            kind if kind.starts_with("thresholds.") => of_learner(&learner, base, kind, &args),
-            kind => of_cache(&cache, kind, &args),
-        });
-        let done = done.await;
+        let done = blocking::disk(move || of_cache(&cache, &command.kind, &args)).await;
         let notice = match &forgets {
             Some(filter) => shared_answers::broadcast_eviction(shared, filter).await,
             None => Ok(()),
@@ -100,25 +94,6 @@ fn forgotten_by(kind: &str, args: &str) -> Option<EntryFilter> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Lesson {
-    partition: Option<String>,
-}
-
-/// Lists or deletes the learned thresholds of cache partitions.
-fn of_learner(learner: &Learner, base: f32, kind: &str, args: &str) -> Result<Value, &'static str> {
-    let Ok(Lesson { partition }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
-    match kind {
-        "thresholds.list" => serde_json::to_value(learner.list(base)).map_err(|_| "the thresholds cannot be sent"),
-        "thresholds.forget" => match learner.forget(partition.as_deref()) {
-            Ok(removed) => Ok(json!({"removed": removed})),
-            Err(_) => Err("the cache's disk does not answer"),
-        },
-        _ => Err("the command is not known"),
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
 struct Listing {
     filter: EntryFilter,
     limit: usize,
@@ -137,8 +112,6 @@ fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str
             let shown: Vec<Value> = entries.iter().take(limit.min(MAX_LISTED)).map(show).collect();
             return Ok(json!({"total": entries.len(), "entries": shown}));
         }
-        "cache.near_misses" => return Ok(json!({"near_misses": cache.near_misses()})),
-        "cache.clear_near_misses" => return Ok(json!({"removed": cache.clear_near_misses()})),
         "cache.clear" => cache.clear(),
         "cache.delete" => cache.forget(&filter),
         _ => return Err("the command is not known"),
