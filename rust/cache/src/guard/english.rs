@@ -1,13 +1,12 @@
 //! Normalizes English questions: expands contractions, removes courtesy phrases, and unifies some expressions.
 
 use super::frames;
-use super::lists::{
-    ASKING, BOUNDS, CLOSINGS, CONTRACTIONS, DEFINITE, ENGLISH, FOREIGN, FOR_ME, LEADING, NO_PLURAL, NUMBERS, OPENINGS,
-    PLEAS, QUESTION_WORDS, REQUESTS, SAME, SERVICES, SILENT, TELLING, TOLD, TYPED, WHAT, WHAT_GENERAL, WISHES,
-};
-use super::phrases::TOOLS;
-use super::sentence::{is_word_at, word};
+use super::sentence::{begins, ends, is_word_at, length, longest_of, word};
 use super::split::Mark;
+use super::words::english::{
+    ASKING, BOUNDS, CLOSINGS, CONTRACTIONS, DEFINITE, ENGLISH, FOREIGN, FOR_ME, LEADING, NO_PLURAL, NUMBERS, OPENINGS,
+    PLEAS, QUESTION_WORDS, REQUESTS, SAME, SERVICES, SILENT, TELLING, TOLD, TOOLS, TYPED, WHAT, WHAT_GENERAL, WISHES,
+};
 use super::{Article, Piece};
 
 /// Whether the rules for English may be applied.
@@ -15,7 +14,7 @@ pub(super) fn is_english(marks: &[Mark]) -> bool {
     let words = || marks.iter().filter_map(Mark::word);
     let count = |list: &[&str]| words().filter(|word| list.contains(word) || in_full(word).is_some()).count();
     let foreign = words().filter(|word| FOREIGN.contains(word)).count();
-    let english = count(ENGLISH);
+    let english = count(&ENGLISH);
     // A few words without a sentence ("machine learning definition") do not identify a language. English is assumed if
     // no word suggests another.
     words().all(str::is_ascii) && (english > foreign || english + foreign == 0 && words().count() > 1)
@@ -51,7 +50,7 @@ pub(super) fn read(marks: Vec<Mark>) -> (Vec<Piece>, Vec<Article>) {
     (pieces, articles)
 }
 
-fn in_full(word: &str) -> Option<&'static [&'static str]> {
+fn in_full(word: &str) -> Option<&'static str> {
     CONTRACTIONS.iter().find(|(short, _)| *short == word).map(|(_, full)| *full)
 }
 
@@ -69,9 +68,9 @@ fn spell_out(marks: Vec<Mark>) -> Vec<Mark> {
             continue;
         };
         if let Some(full) = in_full(text) {
-            out.extend(full.iter().map(|each| word(each)));
+            out.extend(full.split(' ').map(word));
         } else if let Some((_, full)) = TYPED.iter().find(|(typed, _)| *typed == text) {
-            out.extend(full.iter().map(|each| word(each)));
+            out.extend(full.split(' ').map(word));
         } else if let Some((_, digits)) = NUMBERS.iter().find(|(name, _)| *name == text) {
             out.push(Mark::Number((*digits).to_owned()));
         } else if let Some(owner) = text.strip_suffix("'s").or_else(|| text.strip_suffix('\'')) {
@@ -83,42 +82,29 @@ fn spell_out(marks: Vec<Mark>) -> Vec<Mark> {
     out
 }
 
-fn begins_with(marks: &[Mark], phrase: &[&str]) -> bool {
-    marks.len() > phrase.len() && marks.iter().zip(phrase).all(|(mark, text)| mark.word() == Some(text))
-}
-
-fn ends_with(marks: &[Mark], phrase: &[&str]) -> bool {
-    marks.len() > phrase.len()
-        && marks[marks.len() - phrase.len()..].iter().zip(phrase).all(|(mark, text)| mark.word() == Some(text))
-}
-
-fn longest<'l>(marks: &[Mark], list: &'l [&'l [&'l str]]) -> Option<&'l [&'l str]> {
-    list.iter().filter(|phrase| begins_with(marks, phrase)).max_by_key(|phrase| phrase.len()).copied()
-}
-
 /// Removes the phrases that open and close a request.
 fn unframe(marks: &mut Vec<Mark>) {
     loop {
         while marks.first() == Some(&Mark::Comma) {
             marks.remove(0);
         }
-        let asking = longest(marks, ASKING)
-            .filter(|phrase| [QUESTION_WORDS, REQUESTS].iter().any(|list| is_word_at(marks, phrase.len(), list)));
-        let before = |list, then: &[&str], skipped: usize| {
-            longest(marks, list).filter(|phrase| (0..=skipped).any(|more| is_word_at(marks, phrase.len() + more, then)))
+        let before = |list: &[&'static str], then: &[&str], skipped: usize| {
+            longest_of(marks, list)
+                .filter(|phrase| (0..=skipped).any(|more| is_word_at(marks, length(phrase) + more, then)))
         };
+        let asking = before(&ASKING, &QUESTION_WORDS, 0).or_else(|| before(&ASKING, &REQUESTS, 0));
         // "I want to delete my account, how do I do that" asks how.
-        let asks_how = ["that", "it", "this"].iter().any(|what| ends_with(marks, &["do", what]));
-        let wish = before(WISHES, SERVICES, 0).filter(|_| !asks_how);
-        let telling = before(TELLING, TOLD, 2);
-        let Some(phrase) = asking.or(wish).or(telling).or_else(|| longest(marks, OPENINGS)) else { break };
-        marks.drain(..phrase.len());
+        let asks_how = ["do that", "do it", "do this"].iter().any(|what| ends(marks, what));
+        let wish = before(&WISHES, &SERVICES, 0).filter(|_| !asks_how);
+        let telling = before(&TELLING, &TOLD, 2);
+        let Some(phrase) = asking.or(wish).or(telling).or_else(|| longest_of(marks, &OPENINGS)) else { break };
+        marks.drain(..length(phrase));
     }
     while marks.last() == Some(&Mark::Comma) {
         marks.pop();
     }
-    while let Some(plea) = PLEAS.iter().find(|plea| ends_with(marks, plea)) {
-        let rest = marks.len() - plea.len();
+    while let Some(plea) = PLEAS.iter().find(|plea| ends(marks, plea)) {
+        let rest = marks.len() - length(plea);
         if marks[rest - 1] != Mark::Comma {
             break;
         }
@@ -127,9 +113,9 @@ fn unframe(marks: &mut Vec<Mark>) {
             marks.pop();
         }
     }
-    let of_request: &[&[&str]] = if is_word_at(marks, 0, REQUESTS) { FOR_ME } else { &[] };
-    while let Some(phrase) = CLOSINGS.iter().chain(of_request).find(|phrase| ends_with(marks, phrase)) {
-        marks.truncate(marks.len() - phrase.len());
+    let of_request: &[&str] = if is_word_at(marks, 0, &REQUESTS) { &FOR_ME } else { &[] };
+    while let Some(phrase) = CLOSINGS.iter().chain(of_request).find(|phrase| ends(marks, phrase)) {
+        marks.truncate(marks.len() - length(phrase));
         while marks.last() == Some(&Mark::Comma) {
             marks.pop();
         }
@@ -139,7 +125,7 @@ fn unframe(marks: &mut Vec<Mark>) {
 /// Rewrites `In Python, how do I ...` as `how do I ... in Python`.
 fn lead_last(marks: &mut Vec<Mark>) {
     let is_doing = marks.get(1).and_then(Mark::word).is_some_and(|text| text == "i" || text.ends_with("ing"));
-    let leads = is_word_at(marks, 0, LEADING) || (is_doing && is_word_at(marks, 0, &["when", "while"]));
+    let leads = is_word_at(marks, 0, &LEADING) || (is_doing && is_word_at(marks, 0, &["when", "while"]));
     let comma = marks.iter().position(|mark| *mark == Mark::Comma);
     if let Some(comma) = comma.filter(|&comma| leads && (2..=5).contains(&comma) && comma + 1 < marks.len()) {
         let lead: Vec<Mark> = marks.drain(..=comma).filter(|mark| *mark != Mark::Comma).collect();
@@ -152,19 +138,19 @@ fn turn_phrase(marks: &mut Vec<Mark>) {
     if frames::turn(marks) {
         return;
     }
-    if is_word_at(marks, 0, &["explain"]) && is_word_at(marks, 1, QUESTION_WORDS) {
+    if is_word_at(marks, 0, &["explain"]) && is_word_at(marks, 1, &QUESTION_WORDS) {
         marks.remove(0);
     }
-    let is_general = |marks: &[Mark], at: usize| !is_word_at(marks, at, DEFINITE);
-    let means = begins_with(marks, &["what", "does"]) && ends_with(marks, &["mean"]) && marks.len() > 3;
+    let is_general = |marks: &[Mark], at: usize| !is_word_at(marks, at, &DEFINITE);
+    let means = begins(marks, "what does") && ends(marks, "mean") && marks.len() > 3;
     if means && is_general(marks, 2) {
         marks.pop();
         marks.splice(..2, [word("what")]);
         return;
     }
-    let general = longest(marks, WHAT_GENERAL).filter(|phrase| is_general(marks, phrase.len()));
-    if let Some(phrase) = general.or_else(|| longest(marks, WHAT)) {
-        marks.splice(..phrase.len(), [word("what")]);
+    let general = longest_of(marks, &WHAT_GENERAL).filter(|phrase| is_general(marks, length(phrase)));
+    if let Some(phrase) = general.or_else(|| longest_of(marks, &WHAT)) {
+        marks.splice(..length(phrase), [word("what")]);
     } else if is_word_at(marks, 0, &["is", "are", "do", "does", "am"]) {
         marks.splice(..1, [word("whether")]);
     }

@@ -11,16 +11,15 @@
 //! (`courtesy`).
 //!
 //! `split` cuts a text into pieces, `english` detects and normalizes English, and `frames` unifies different forms of a
-//! question. `sentence` matches words and phrases, and `lists` and `phrases` contain them. [`Reading::form`] is the
+//! question. `sentence` matches words and phrases, and `words` reads the lists of them. [`Reading::form`] is the
 //! lookup key of equivalent questions.
 
 mod courtesy;
 mod english;
 mod frames;
-mod lists;
-mod phrases;
 mod sentence;
 mod split;
+mod words;
 
 use crate::key::{digest, Digest};
 

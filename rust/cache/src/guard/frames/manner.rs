@@ -1,15 +1,16 @@
 //! Questions about how something is done, when, where and by whom.
 
-use crate::guard::lists::{DEFINITE, QUESTION_WORDS};
-use crate::guard::phrases::{DETAILS, DOERS, DONE_BY, HOW_TO, HOW_TO_DOING, OF_YOU, PARTICIPLES};
 use crate::guard::sentence::{begins, ends, is_word_at, longest_of, position_of, replace_start, word};
 use crate::guard::split::Mark;
+use crate::guard::words::english::{
+    DEFINITE, DETAILS, DOERS, DONE_BY, HOW_TO, HOW_TO_DOING, OF_YOU, PARTICIPLES, QUESTION_WORDS,
+};
 
 pub fn how_to(marks: &mut Vec<Mark>) -> bool {
-    if let Some(phrase) = longest_of(marks, HOW_TO) {
+    if let Some(phrase) = longest_of(marks, &HOW_TO) {
         let length = phrase.split(' ').count();
         let is_of_you = phrase.ends_with("you")
-            && (is_word_at(marks, length, OF_YOU)
+            && (is_word_at(marks, length, &OF_YOU)
                 || marks.iter().any(|mark| matches!(mark.word(), Some("my" | "your" | "our" | "me" | "us"))));
         if is_of_you {
             return false;
@@ -18,7 +19,7 @@ pub fn how_to(marks: &mut Vec<Mark>) -> bool {
         mine_in_how_to(marks);
         return true;
     }
-    if let Some(phrase) = longest_of(marks, HOW_TO_DOING) {
+    if let Some(phrase) = longest_of(marks, &HOW_TO_DOING) {
         let length = phrase.split(' ').count();
         let Some(verb) = marks.get(length).and_then(Mark::word).and_then(base_of_doing) else { return false };
         marks.splice(..=length, [word("how-to"), word(&verb)]);
@@ -193,8 +194,8 @@ pub fn done_by(marks: &mut Vec<Mark>) {
 /// works.
 pub fn defined(marks: &mut Vec<Mark>) {
     if ends(marks, "definition")
-        && !is_word_at(marks, 0, QUESTION_WORDS)
-        && !is_word_at(marks, 0, DEFINITE)
+        && !is_word_at(marks, 0, &QUESTION_WORDS)
+        && !is_word_at(marks, 0, &DEFINITE)
         && marks.len() <= 4
     {
         marks.pop();

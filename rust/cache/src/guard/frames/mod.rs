@@ -7,10 +7,9 @@ mod request;
 
 pub(super) use manner::when_doing;
 
-use super::lists::BOUNDS;
-use super::phrases::{ANYWHERE, HEADS_FOR, HEADS_OF, TASKS, TOOLS};
 use super::sentence::{begins, ends, is_word_at, replace_start, word};
 use super::split::Mark;
+use super::words::english::{ANYWHERE, BOUNDS, HEADS_FOR, HEADS_OF, TASKS, TOOLS};
 
 /// Replaces phrases that have the same meaning anywhere.
 pub(super) fn plain_phrases(marks: &mut Vec<Mark>) {
@@ -87,9 +86,9 @@ fn ask_last(marks: &mut Vec<Mark>) {
 /// `git rename branch` and `restart nginx how to` ask how.
 fn few_words(marks: &mut Vec<Mark>) {
     let is_tool = matches!(marks.first(), Some(Mark::Word { text, .. }) if TOOLS.contains(&text.as_str()));
-    if is_tool && is_word_at(marks, 1, TASKS) && marks.len() > 2 {
+    if is_tool && is_word_at(marks, 1, &TASKS) && marks.len() > 2 {
         marks.splice(..0, [word("how"), word("to")]);
-    } else if ends(marks, "how to") && is_word_at(marks, 0, TASKS) {
+    } else if ends(marks, "how to") && is_word_at(marks, 0, &TASKS) {
         marks.truncate(marks.len() - 2);
         marks.splice(..0, [word("how"), word("to")]);
     } else if is_word_at(marks, 0, &["correct"]) && is_word_at(marks, 1, &["the", "this", "my", "all"]) {
@@ -139,8 +138,8 @@ pub(super) fn tool_first(marks: &mut Vec<Mark>) {
 /// lasagna recipe`.
 pub(super) fn nouns(marks: &mut Vec<Mark>) {
     for at in 1..marks.len() {
-        let is_in = is_word_at(marks, at, &["in"]) && is_word_at(marks, at - 1, HEADS_OF);
-        let is_about = is_word_at(marks, at, &["for", "about"]) && is_word_at(marks, at - 1, HEADS_FOR);
+        let is_in = is_word_at(marks, at, &["in"]) && is_word_at(marks, at - 1, &HEADS_OF);
+        let is_about = is_word_at(marks, at, &["for", "about"]) && is_word_at(marks, at - 1, &HEADS_FOR);
         if is_in || is_about {
             marks[at] = word("of");
         }

@@ -1,10 +1,9 @@
 //! Questions about amounts, distances, counts, differences and reasons.
 
 use super::manner::base_of_doing;
-use crate::guard::lists::DEFINITE;
-use crate::guard::phrases::{JUDGEMENTS, MEASURES};
 use crate::guard::sentence::{begins, ends, is_word_at, position_of, replace_start, word};
 use crate::guard::split::Mark;
+use crate::guard::words::english::{DEFINITE, JUDGEMENTS, MEASURES};
 
 pub fn price(marks: &mut Vec<Mark>) {
     for start in ["what is the price of", "what is the cost of", "how much is", "how much are"] {
@@ -173,7 +172,7 @@ pub fn reason(marks: &mut Vec<Mark>) {
         "list the causes of",
     ];
     if let Some(start) = causes.iter().find(|start| begins(marks, start)) {
-        let is_general = !is_word_at(marks, start.split(' ').count(), DEFINITE);
+        let is_general = !is_word_at(marks, start.split(' ').count(), &DEFINITE);
         if is_general || start.contains("cause of") {
             replace_start(marks, start, &["cause"]);
         }
@@ -203,7 +202,7 @@ pub fn judgement(marks: &mut Vec<Mark>) {
     if !(is_word_at(marks, 0, &["is"]) && is_doing && marks.len() > 2) {
         return;
     }
-    if !is_word_at(marks, marks.len() - 1, JUDGEMENTS) {
+    if !is_word_at(marks, marks.len() - 1, &JUDGEMENTS) {
         return;
     }
     let Some(verb) = marks[1].word().and_then(base_of_doing) else { return };

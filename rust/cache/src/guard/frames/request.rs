@@ -1,9 +1,8 @@
 //! Requests for things: texts, examples, programs, answers.
 
-use crate::guard::lists::QUESTION_WORDS;
-use crate::guard::phrases::{WRITE, WRITINGS};
 use crate::guard::sentence::{begins, ends, is_word_at, position_of, replace_start, word};
 use crate::guard::split::Mark;
+use crate::guard::words::english::{QUESTION_WORDS, WRITE, WRITINGS};
 
 /// Rewrites `Is there parking at the hotel` as `does the hotel have parking`, and unifies questions about whether
 /// something exists.
@@ -35,7 +34,7 @@ pub fn have(marks: &mut Vec<Mark>) {
 /// Unifies requests to write a text.
 pub fn writing(marks: &mut Vec<Mark>) {
     let verb = usize::from(is_word_at(marks, 0, &["i"]));
-    if !is_word_at(marks, verb, WRITE) {
+    if !is_word_at(marks, verb, &WRITE) {
         return;
     }
     let mut next = verb + 1;
@@ -107,7 +106,7 @@ pub fn give(marks: &mut Vec<Mark>) {
     let at = start.split(' ').count();
     let is_counted = matches!(marks.get(at), Some(Mark::Number(_)));
     let is_known = is_word_at(marks, at, &["the", "all", "some"]);
-    if !is_counted && !is_known || is_word_at(marks, at, QUESTION_WORDS) {
+    if !is_counted && !is_known || is_word_at(marks, at, &QUESTION_WORDS) {
         if is_word_at(marks, 0, &["display", "list"]) {
             marks[0] = word("show");
         }
