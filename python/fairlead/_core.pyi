@@ -32,6 +32,7 @@ __all__ = [
     "new_key",
     "new_webhook_secret",
     "pattern_fault",
+    "person_may",
     "preview_context",
     "read_form",
     "read_output_filters",
@@ -43,6 +44,7 @@ __all__ = [
     "sign_aws",
     "sign_webhook",
     "sign_webhook_token",
+    "tier_of",
     "unseal",
     "verify_webhook",
     "version",
@@ -208,6 +210,12 @@ def routes() -> list[dict[str, Any]]:
     ``body_limit_bytes``, ``takes_form``, ``body`` (``none``, ``json``, ``form``, ``file``, ``upload``, ``unread``) and
     ``summary`` of each.
     """
+
+def tier_of(method: str, path: str) -> str | None:
+    """Who may call a route; ``None`` if there is no such route."""
+
+def person_may(manages: bool, method: str, path: str) -> bool:
+    """Whether a person who signed in may call a route, as the relay decides it. The local command line manages."""
 
 def key_scopes() -> list[dict[str, Any]]:
     """The narrow scopes of keys: ``scope``, ``summary``, ``is_own`` (rows of the key alone), and ``routes`` as pairs of

@@ -17,8 +17,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from fairlead import _core
 from fairlead.calls.caller import caller_of
-from fairlead.dashboard.api import Api, Refused, tier_of
+from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.figures import parse_time
 from fairlead.dashboard.names import read_keys
 from fairlead.dashboard.page import FormFields, Visit
@@ -44,7 +45,7 @@ class KeyApi(Api):
         manages = principal.kind == "local" or (
             principal.kind == "session" and "manage" in principal.scopes
         )
-        return manages and tier_of(method, path) == "key"
+        return manages and _core.tier_of(method, path) == "key"
 
     async def upload(self, name: str, purpose: str, content: bytes) -> Any:
         """Stores a file; `name` as it is shown."""

@@ -7,10 +7,8 @@ relay's check of the caller's right is made here, by the tier of the route.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -26,7 +24,7 @@ from fairlead.store.services import services_of
 T = TypeVar("T")
 
 # A path with a name in it has as many forms as there are names.
-TIERS_KEPT: Final = 2048
+DECISIONS_KEPT: Final = 2048
 
 # A few names for each set of rights.
 PAGE_CACHE_MAX: Final = 64
@@ -58,49 +56,17 @@ class Refused(Exception):
         self.extra = extra or {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    pattern: re.Pattern[str]
-    method: str
-    tier: str
-
-
-@cache
-def _routes() -> tuple[_Route, ...]:
-    found = [
-        (str(route["path"]), str(route["method"]), str(route["tier"])) for route in _core.routes()
-    ]
-    # A literal path goes before one with a name in it.
-    found.sort(key=lambda each: "{" in each[0])
-    return tuple(
-        _Route(re.compile(re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path))), method, tier)
-        for path, method, tier in found
-    )
-
-
 def may_call(principal: Principal, method: str, path: str) -> bool:
-    """Whether the caller may call a management route, as the relay would decide for a
-    session or the local command line; nobody else has pages.
+    """Whether the caller may call a route, as the relay decides it for a session or the local command line;
+    nobody else has pages.
     """
-    tier = tier_of(method, path)
-    is_person = principal.kind in ("session", "local")
-    manages = principal.kind == "local" or (is_person and "manage" in principal.scopes)
-    if tier in ("management", "admin", "session"):
-        return manages
-    return tier in ("account", "public") and is_person
+    if principal.kind not in ("session", "local"):
+        return False
+    manages = principal.kind == "local" or "manage" in principal.scopes
+    return _person_may(manages, method, path)
 
 
-@lru_cache(maxsize=TIERS_KEPT)
-def tier_of(method: str, path: str) -> str | None:
-    """Who may call a route, as the relay has it; None for a path that is none."""
-    return next(
-        (
-            route.tier
-            for route in _routes()
-            if route.method == method and route.pattern.fullmatch(path)
-        ),
-        None,
-    )
+_person_may = lru_cache(maxsize=DECISIONS_KEPT)(_core.person_may)
 
 
 class PageCache:

@@ -7,18 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.fields import ModelId, Name
-from fairlead.gateway.keys.fields import (
-    AlertPercents,
-    ComboName,
-    ConnectionId,
-    GroupId,
-    PositiveInt,
-    RateLimit,
-    Tags,
-    Usd,
-    Zone,
-)
+from fairlead.gateway.fields import Name
+from fairlead.gateway.keys.access_fields import AccessFields, GroupId, PositiveInt, check_access
 from fairlead.wire import ChangeWire, Wire
 
 RequestAction = Literal["off", "warn", "redact", "block"]
@@ -55,7 +45,7 @@ class GroupGuardrails(Wire):
     answer: AnswerGuardrails = AnswerGuardrails()
 
 
-class GroupFields(Wire):
+class GroupFields(AccessFields):
     """Everything but the name."""
 
     parent_id: GroupId | None = Field(
@@ -64,36 +54,9 @@ class GroupFields(Wire):
     is_active: StrictBool = Field(
         True, description="While it is off, its keys and those of the groups below are refused."
     )
-    tags: Tags = Field(
-        [],
-        max_length=20,
-        description="Labels for finding usage of its keys, in addition to the keys' tags.",
-    )
-    model_access_mode: Literal["all", "restricted"] = "all"
-    allowed_models: list[ModelId] = Field([], max_length=1000)
-    blocked_models: list[ModelId] = Field([], max_length=1000)
-    allowed_combos: list[ComboName] = Field([], max_length=500)
-    connection_access_mode: Literal["all", "restricted"] = "all"
-    allowed_connections: list[ConnectionId] = Field([], max_length=100)
     guardrails: GroupGuardrails = GroupGuardrails()
-    rate_limits: Annotated[list[RateLimit], Field(max_length=50)] | None = Field(
-        None, description="Requests of all its keys together."
-    )
     token_limits: Annotated[list[TokenBudget], Field(max_length=3)] | None = Field(
         None, description="Tokens of all its keys together, input and output."
-    )
-    daily_usage_limit_usd: Usd | None = Field(None, description="All its keys together.")
-    weekly_usage_limit_usd: Usd | None = Field(None, description="All its keys together.")
-    monthly_usage_limit_usd: Usd | None = Field(None, description="All its keys together.")
-    usage_limit_tz: Zone = Field(
-        "UTC",
-        description="The time zone (IANA name) whose days, weeks and months its limits count.",
-    )
-    usage_alert_percents: AlertPercents = Field(
-        [50, 80, 100],
-        max_length=10,
-        description="The percentages of each limit in USD at which the event `budget.reached` is sent, "
-        "once in each window; empty: no alerts.",
     )
 
 
@@ -115,24 +78,7 @@ class GroupChange(GroupFields, ChangeWire):
 
 def check_rules(group: GroupFields) -> None:
     """Checks the rules between fields on the whole record; `InvalidRequest` names the field to change."""
-    if group.model_access_mode == "all" and group.allowed_models:
-        raise InvalidRequest(
-            "allowedModels must be empty while modelAccessMode is `all`; "
-            "send modelAccessMode `restricted` with it.",
-            param="allowedModels",
-        )
-    if group.connection_access_mode == "all" and group.allowed_connections:
-        raise InvalidRequest(
-            "allowedConnections must be empty while connectionAccessMode is `all`; "
-            "send connectionAccessMode `restricted` with it.",
-            param="allowedConnections",
-        )
-    if group.connection_access_mode == "restricted" and not group.allowed_connections:
-        raise InvalidRequest(
-            "allowedConnections must name at least one connection "
-            "while connectionAccessMode is `restricted`.",
-            param="allowedConnections",
-        )
+    check_access(group)
     intervals = [each.interval for each in group.token_limits or ()]
     if len(set(intervals)) < len(intervals):
         raise InvalidRequest(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.gateway.keys.fields import RateLimit
+from fairlead.gateway.keys.access_fields import RateLimit
 from fairlead.groups.fields import GroupGuardrails, NewGroup, TokenBudget
 from fairlead.money import micros_of, usd_of
 from fairlead.store.file import Connection

@@ -40,7 +40,8 @@ def _chosen(con: Connection, endpoint_id: str, redelivery: Redelivery, at_ms: in
     from_ms = ms_of(redelivery.from_) if redelivery.from_ else 0
     until_ms = ms_of(redelivery.to) if redelivery.to else at_ms
     if from_ms >= until_ms:
-        raise InvalidRequest("from must be before to.", param="from")
+        end = "to" if redelivery.to else "the current time, because the request has no `to`"
+        raise InvalidRequest(f"from must be before {end}.", param="from")
     found = deliveries_between(con, endpoint_id, redelivery.state, from_ms, until_ms)
     if len(found) > REDELIVERED_AT_MOST:
         raise InvalidRequest(

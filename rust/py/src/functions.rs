@@ -5,11 +5,11 @@ use fairlead_core::model_name::{self, Case};
 use fairlead_core::policy;
 use fairlead_core::routes::people::peoples_fields;
 use fairlead_core::routes::scopes::SCOPES;
-use fairlead_core::routes::{all, Surface, Tier};
+use fairlead_core::routes::{all, find, Match, Surface, Tier};
 use fairlead_core::signature::{self, SigningSecret};
 use fairlead_core::{
-    aws, generate_key, multipart, AddressSet, EgressPolicy, ErrorKind, LimitPeriod, Networks, Schedule, Sealer, Secret,
-    SecretHash, ServiceAccount, Zone,
+    aws, generate_key, multipart, AddressSet, EgressPolicy, ErrorKind, LimitPeriod, Networks, Principal, Schedule,
+    Sealer, Secret, SecretHash, ServiceAccount, Snapshot, Zone,
 };
 use fairlead_page::{AddressPatterns, Form, PatternFault, PatternLists, ReadOptions};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 /// The route table, in search order.
 #[pyfunction]
@@ -39,6 +40,25 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             Ok(entry)
         })
         .collect()
+}
+
+/// Who may call a route; `None` if there is no such route.
+#[pyfunction]
+pub(crate) fn tier_of(method: &str, path: &str) -> Option<&'static str> {
+    match find(method, path) {
+        Match::Found { route, .. } => Some(tier(route.tier)),
+        Match::OtherMethod(_) | Match::None => None,
+    }
+}
+
+/// Whether a person who signed in may call a route, as the relay decides it. The local command line manages.
+#[pyfunction]
+pub(crate) fn person_may(manages: bool, method: &str, path: &str) -> bool {
+    // Settings of the operator open routes to people without a session alone.
+    static NO_SETTINGS: LazyLock<Snapshot> = LazyLock::new(Snapshot::default);
+    let Match::Found { route, .. } = find(method, path) else { return false };
+    let person = Principal::Session { user_id: "".into(), manages };
+    person.admit(route.tier, method == "GET", &NO_SETTINGS, true).is_ok()
 }
 
 /// The error type of Anthropic's API for this HTTP status.

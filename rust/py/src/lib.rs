@@ -38,8 +38,8 @@ mod _core {
     use crate::exchange::PyExchange;
     #[pymodule_export]
     use crate::functions::{
-        address_allowed, error_kinds, hash_secret, key_scopes, limit_window, new_key, pattern_fault, routes, seal,
-        unseal, version,
+        address_allowed, error_kinds, hash_secret, key_scopes, limit_window, new_key, pattern_fault, person_may,
+        routes, seal, tier_of, unseal, version,
     };
     #[pymodule_export]
     use crate::functions::{

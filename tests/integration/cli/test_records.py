@@ -42,6 +42,17 @@ def test_a_key_is_shown_and_changed(run: Run, gateway: Gateway) -> None:
     assert made["key"] not in run("keys", "show", made["id"]).stdout
 
 
+def test_a_key_is_made_in_a_group_by_its_name(run: Run, gateway: Gateway) -> None:
+    group = json.loads(run("groups", "create", "reading room", "--json").stdout)
+    made = json.loads(run("keys", "create", "desk", "--group", "reading room", "--json").stdout)
+    gateway.canaries.append(made["key"])
+    assert made["groupId"] == group["id"]
+    near = sentence(run("keys", "create", "desk", "--group", "reading rom"), 1)
+    assert "reading room" in near, "a misspelt name is answered with the near one"
+    no_end = gateway.admin.get("/api/usage/history", params={"from": "2999-01-01T00:00:00Z"})
+    assert "the current time" in no_end.json()["error"]["message"]
+
+
 def test_a_regenerated_key_replaces_the_old_one_at_once(
     run: Run, gateway: Gateway, lane: Lane
 ) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
-from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_group
-from fairlead.cli.commands.keys import KEYS
+from fairlead.cli.key_collections import GROUPS, KEYS
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json, show_table
 
@@ -18,28 +17,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Groups of keys with shared limits.", no_args_is_help=True)
 NO_GROUP: Final = "none"
-
-
-def _path_label(group: dict[str, Any]) -> str:
-    return " / ".join([*(each["name"] for each in group["path"]), group["name"]])
-
-
-GROUPS: Final = Collection(
-    path="/api/groups",
-    key="groups",
-    kind="group",
-    columns={
-        "id": "id",
-        "name": _path_label,
-        "active": "isActive",
-        "keys": "keyCount",
-        "members": "memberCount",
-        "monthly USD": "monthlyUsageLimitUsd",
-        "created": "createdAt",
-    },
-    change_by="patch",
-    empty="There are no groups: create one with `fairlead groups create <name>`.",
-)
 
 Group = Annotated[
     str, typer.Argument(help="The group's id or name.", autocompletion=complete_group)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from fairlead.cli.assignment import Assignments, SecretFile, fields_from
-from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_key
 from fairlead.cli.failure import CommandFailed
+from fairlead.cli.key_collections import GROUPS, KEYS
 from fairlead.cli.key_limits import (
     Budget,
     Models,
@@ -24,23 +24,6 @@ from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json
 
 app = typer.Typer(help="API keys for callers.", no_args_is_help=True)
-
-KEYS: Final = Collection(
-    path="/api/keys",
-    key="keys",
-    kind="key",
-    columns={
-        "id": "id",
-        "name": "name",
-        "key": "keyPreview",
-        "active": "isActive",
-        "expires": "expiresAt",
-        "last used": "lastUsedAt",
-        "created": "createdAt",
-    },
-    change_by="patch",
-    empty="There are no keys: create one with `fairlead keys create <name>`.",
-)
 
 Key = Annotated[str, typer.Argument(help="The key's id or name.", autocompletion=complete_key)]
 
@@ -68,7 +51,7 @@ def create(
         list[str] | None,
         typer.Option(help="A scope beyond calling models, such as `manage`. Repeatable."),
     ] = None,
-    group: Annotated[str | None, typer.Option(help="The id of the key's group.")] = None,
+    group: Annotated[str | None, typer.Option(help="The key's group, by id or name.")] = None,
     no_log: Annotated[
         bool, typer.Option("--no-log", help="Leave its requests out of the logs.")
     ] = False,
@@ -89,9 +72,9 @@ def create(
         body["expiresAt"] = expires_at
     if scope:
         body["scopes"] = scope
-    if group:
-        body["groupId"] = group
     with Instance(url, data_dir) as instance:
+        if group:
+            body["groupId"] = GROUPS.find(instance, group)["id"]
         created = instance.post(KEYS.path, body)
         try:
             for each in token_limits:

@@ -8,8 +8,8 @@ import typer
 
 from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_key, complete_model
-from fairlead.cli.commands.keys import KEYS
 from fairlead.cli.failure import CommandFailed
+from fairlead.cli.key_collections import KEYS
 from fairlead.cli.key_limits import token_limit
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json

@@ -23,7 +23,7 @@ from fairlead.gateway.combos.rules import (
     check_tool_filter,
 )
 from fairlead.gateway.fields import ModelId, Spelled, Text
-from fairlead.gateway.keys.fields import ConnectionId
+from fairlead.gateway.keys.access_fields import ConnectionId
 from fairlead.wire import ChangeWire, NamedWire
 
 Strategy = Literal[

@@ -5,8 +5,6 @@ them.
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, get_args
-from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -19,8 +17,15 @@ from pydantic_core import PydanticCustomError
 from fairlead import _core
 from fairlead.calls.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.fields import ModelId, Name, Spelled, Text
+from fairlead.gateway.fields import Name, Spelled, Text
 from fairlead.gateway.ip_filter.fields import NetworkText
+from fairlead.gateway.keys.access_fields import (
+    NO_CONTROLS,
+    AccessFields,
+    GroupId,
+    Zone,
+    check_access,
+)
 from fairlead.moment import Moment
 from fairlead.wire import ChangeWire, Wire
 
@@ -48,28 +53,6 @@ EMPTY_CATEGORIES = frozenset({"agents"})
 GuardrailName = Literal["pii-masker", "prompt-injection", "credential-masker"]
 ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 
-# Files among the zones whose meaning depends on the machine.
-_NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
-
-
-def _canonical_uuid(text: str) -> str:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        raise PydanticCustomError("uuid", "must be a UUID") from None
-
-
-def _known_zone(name: str) -> str:
-    try:
-        if name in _NO_ZONES:
-            raise ValueError
-        ZoneInfo(name)
-    except (ValueError, KeyError, OSError):
-        raise PydanticCustomError(
-            "zone", "must be a time zone's name, such as Europe/Vienna or UTC"
-        ) from None
-    return name
-
 
 def _distinct(days: list[int]) -> list[int]:
     if len(set(days)) != len(days):
@@ -77,29 +60,8 @@ def _distinct(days: list[int]) -> list[int]:
     return days
 
 
-def _distinct_tags(tags: list[str]) -> list[str]:
-    if len(set(tags)) != len(tags):
-        raise PydanticCustomError("tags", "must name each tag once")
-    return tags
-
-
-def _distinct_percents(percents: list[int]) -> list[int]:
-    if len(set(percents)) != len(percents):
-        raise PydanticCustomError("percents", "must name each percent once")
-    return percents
-
-
-_NO_CONTROLS = Spelled(r"[^\x00-\x1f\x7f]+", "must be without control characters")
-ComboName = Annotated[Text, Field(min_length=1, max_length=200), _NO_CONTROLS]
-ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300), _NO_CONTROLS]
-ObjectPattern = Annotated[Text, Field(min_length=1, max_length=300), _NO_CONTROLS]
-ConnectionId = Annotated[Text, AfterValidator(_canonical_uuid)]
-GroupId = Annotated[Text, AfterValidator(_canonical_uuid)]
-Tag = Annotated[
-    Text,
-    Field(min_length=1, max_length=64),
-    Spelled(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*", "must be letters, digits and ._:/@- after the first"),
-]
+ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300), NO_CONTROLS]
+ObjectPattern = Annotated[Text, Field(min_length=1, max_length=300), NO_CONTROLS]
 Scope = Annotated[
     Text,
     Field(min_length=1, max_length=64),
@@ -108,35 +70,6 @@ Scope = Annotated[
 ClockTime = Annotated[
     Text, Spelled(r"([01][0-9]|2[0-3]):[0-5][0-9]", "must be a time from 00:00 to 23:59")
 ]
-Zone = Annotated[Text, Field(min_length=1, max_length=64), AfterValidator(_known_zone)]
-PositiveInt = Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
-
-
-# Stored as integer micro-dollars, so six decimals count.
-def _not_below_a_micro(usd: float) -> float:
-    if 0 < usd < 1e-6:
-        raise PydanticCustomError("usd", "must be 0 or at least 0.000001")
-    return usd
-
-
-Usd = Annotated[
-    float,
-    Field(strict=True, ge=0, le=1e9, allow_inf_nan=False),
-    AfterValidator(_not_below_a_micro),
-]
-
-
-Tags = Annotated[list[Tag], AfterValidator(_distinct_tags)]
-AlertPercents = Annotated[
-    list[Annotated[StrictInt, Field(ge=1, le=100)]], AfterValidator(_distinct_percents)
-]
-
-
-class RateLimit(Wire):
-    """At most `limit` requests in each `window` seconds."""
-
-    limit: PositiveInt
-    window: PositiveInt
 
 
 class AccessSchedule(Wire):
@@ -179,18 +112,12 @@ def _once_each(faults: list[ChaosFault]) -> list[ChaosFault]:
     return faults
 
 
-class KeyFields(Wire):
+class KeyFields(AccessFields):
     """Everything but the name."""
 
     is_active: StrictBool = True
     is_banned: StrictBool = False
     expires_at: Moment | None = None
-    model_access_mode: Literal["all", "restricted"] = "all"
-    allowed_models: list[ModelId] = Field([], max_length=1000)
-    blocked_models: list[ModelId] = Field([], max_length=1000)
-    allowed_combos: list[ComboName] = Field([], max_length=500)
-    connection_access_mode: Literal["all", "restricted"] = "all"
-    allowed_connections: list[ConnectionId] = Field([], max_length=100)
     allowed_provider_objects: list[ObjectPattern] = Field(
         [],
         max_length=200,
@@ -210,7 +137,6 @@ class KeyFields(Wire):
     auto_resolve: StrictBool = False
     throttle_delay_ms: StrictInt = Field(0, ge=0, le=300_000)
     max_sessions: StrictInt = Field(0, ge=0, le=10_000, description="0 sets no limit.")
-    rate_limits: Annotated[list[RateLimit], Field(max_length=50)] | None = None
     access_schedule: AccessSchedule | None = None
     scopes: list[Scope] = Field(
         [],
@@ -272,28 +198,10 @@ class KeyFields(Wire):
         max_length=500,
         description="Addresses and networks that the key may be used from; empty allows all.",
     )
-    daily_usage_limit_usd: Usd | None = None
-    weekly_usage_limit_usd: Usd | None = None
-    monthly_usage_limit_usd: Usd | None = None
-    usage_limit_tz: Zone = Field(
-        "UTC",
-        description="The time zone (IANA name) whose days, weeks and months the limits in USD count.",
-    )
-    usage_alert_percents: AlertPercents = Field(
-        [50, 80, 100],
-        max_length=10,
-        description="The percentages of each limit in USD at which the event `budget.reached` is sent, "
-        "once in each window; empty: no alerts.",
-    )
     group_id: GroupId | None = Field(
         None,
         description="The group that it belongs to: the limits and rules of that group and the groups "
         "above it apply in addition to the key's.",
-    )
-    tags: Tags = Field(
-        [],
-        max_length=20,
-        description="Labels for finding its usage, in addition to the tags of its groups.",
     )
     unpriced_models: Literal["allow", "refuse"] | None = Field(
         None,
@@ -355,24 +263,7 @@ def check_rules(key: KeyFields, before: KeyFields | None = None) -> None:
             "leave it out.",
             param="allowedEndpoints",
         )
-    if key.model_access_mode == "all" and key.allowed_models:
-        raise InvalidRequest(
-            "allowedModels must be empty while modelAccessMode is `all`; "
-            "send modelAccessMode `restricted` with it.",
-            param="allowedModels",
-        )
-    if key.connection_access_mode == "all" and key.allowed_connections:
-        raise InvalidRequest(
-            "allowedConnections must be empty while connectionAccessMode is `all`; "
-            "send connectionAccessMode `restricted` with it.",
-            param="allowedConnections",
-        )
-    if key.connection_access_mode == "restricted" and not key.allowed_connections:
-        raise InvalidRequest(
-            "allowedConnections must name at least one connection "
-            "while connectionAccessMode is `restricted`.",
-            param="allowedConnections",
-        )
+    check_access(key)
     if key.access_schedule is not None and key.access_schedule.from_ == key.access_schedule.until:
         raise InvalidRequest(
             "accessSchedule.until must differ from accessSchedule.from; "

@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.gateway.keys.fields import AccessSchedule, NewKey, RateLimit
+from fairlead.gateway.keys.access_fields import RateLimit
+from fairlead.gateway.keys.fields import AccessSchedule, NewKey
 from fairlead.moment import moment_of, ms_of
 from fairlead.money import micros_of, usd_of
 from fairlead.store.file import Connection

@@ -252,7 +252,8 @@ def span_of(from_: str | None, to: str | None) -> Span:
     until_ms = _moment_ms(to, "to") if to else now_ms() + 1
     from_ms = _moment_ms(from_, "from") if from_ else max(until_ms - DEFAULT_DAYS * DAY_MS, 0)
     if from_ms >= until_ms:
-        raise InvalidRequest("from must be before to.", param="from")
+        end = "to" if to else "the current time, because the request has no `to`"
+        raise InvalidRequest(f"from must be before {end}.", param="from")
     return Span(from_ms, until_ms, is_open=not to)
 
 
