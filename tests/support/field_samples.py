@@ -17,7 +17,8 @@ from fairlead.gateway.combos.rules import (
     ResponseValidation,
     ShadowRouting,
 )
-from fairlead.gateway.keys.fields import AccessSchedule, NewKey, RateLimit
+from fairlead.gateway.keys.access_fields import RateLimit
+from fairlead.gateway.keys.fields import AccessSchedule, NewKey
 from fairlead.gateway.models.fields import ModelFields
 from fairlead.gateway.nodes.fields import NewNode
 from fairlead.gateway.nodes.timeouts import Timeouts

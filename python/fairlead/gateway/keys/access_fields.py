@@ -1,4 +1,4 @@
-"""Fields that keys and groups of keys share: what may be called, and how much of it."""
+"""Fields that keys and groups of keys share: access and limits."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class RateLimit(Wire):
 
 
 class AccessFields(Wire):
-    """What the requests of a key may call and use, or those of all keys of a group together."""
+    """The access and limits of a key, or of all keys of a group together."""
 
     model_access_mode: Literal["all", "restricted"] = "all"
     allowed_models: list[ModelId] = Field([], max_length=1000)
