@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from fairlead.store.file import Connection
 from fairlead.store.ordered_id import ordered_id
@@ -19,7 +19,8 @@ DELIVERY_WINDOW_MS: Final = 24 * 3_600_000
 QUEUE_FULL: Final = "queue_full"
 
 # The events that mails can report.
-MAIL_EVENTS: Final = ("budget.reached", "budget.forecast")
+MailEvent = Literal["budget.reached", "budget.forecast"]
+MAIL_EVENTS: Final[tuple[MailEvent, ...]] = get_args(MailEvent)
 
 
 @dataclass(frozen=True, slots=True)

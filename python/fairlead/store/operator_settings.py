@@ -6,7 +6,7 @@ The management routes, the stored form and `docs/reference/settings.md` are all 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -39,6 +39,12 @@ SHOWN_SECRET = "***"  # noqa: S105
 Secret = Annotated[
     SecretStr, PlainSerializer(lambda _: SHOWN_SECRET, return_type=str, when_used="json")
 ]
+
+
+CompressionLevel = Literal["minimal", "standard", "aggressive"]
+"""How strongly one engine shortens a conversation."""
+
+COMPRESSION_LEVELS: Final[tuple[str, ...]] = get_args(CompressionLevel)
 
 
 class OperatorSettings(BaseModel):
@@ -323,7 +329,7 @@ class OperatorSettings(BaseModel):
         max_length=20,
         description="Languages in which empty phrases go, of `/api/compression/language-packs`; none means all.",
     )
-    compression_rtk_level: Literal["by-mode", "minimal", "standard", "aggressive"] = Field(
+    compression_rtk_level: Literal["by-mode", CompressionLevel] = Field(
         "by-mode", description="How strongly outputs of commands are filtered."
     )
     compression_raw_output_bytes: StrictInt = Field(

@@ -15,11 +15,11 @@ from fairlead.dashboard.names import Names, read_all, read_names
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged, fingerprint
 from fairlead.dashboard.undo import Undo
+from fairlead.store.operator_settings import COMPRESSION_LEVELS
 
 PLACE: Final = "/context"
 RANGES: Final = ("1h", "24h", "7d", "30d")
 GROUPS: Final = (("pipeline", "Pipeline"), ("key", "Key"), ("model", "Model"), ("day", "Day"))
-LEVELS: Final = ("minimal", "standard", "aggressive")
 DIALECTS: Final = (
     ("openai", "OpenAI, chat completions"),
     ("openai-responses", "OpenAI, responses"),
@@ -252,7 +252,7 @@ def _pipeline(combos: list[dict[str, Any]]) -> tuple[Group, ...]:
                     "stages",
                     "Engines, in the order in which they run",
                     "lines",
-                    f"One in a line, with a level ({', '.join(LEVELS)}) behind it. There are {engines}.",
+                    f"One in a line, with a level ({', '.join(COMPRESSION_LEVELS)}) behind it. There are {engines}.",
                     example="lite standard\nrtk aggressive",
                 ),
             ),
@@ -286,8 +286,8 @@ def _body(combos: list[dict[str, Any]], typed: FormFields) -> tuple[dict[str, An
 def _stage(line: str) -> dict[str, str]:
     engine, _, level = line.partition(" ")
     level = level.strip() or "standard"
-    if level not in LEVELS:
-        words = f"`{level[:40]}` is no level: write {', '.join(LEVELS)}."
+    if level not in COMPRESSION_LEVELS:
+        words = f"`{level[:40]}` is no level: write {', '.join(COMPRESSION_LEVELS)}."
         raise Refused(400, words, "stages")
     return {"engine": engine, "level": level}
 

@@ -8,10 +8,15 @@ from fairlead.dashboard.api import Refused
 from fairlead.dashboard.form import Field, Group, make_form, read_values
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, fingerprint
+from fairlead.records.mail_queue import MAIL_EVENTS, MailEvent
 
 PLACE: Final = "/settings/mail"
 ROUTE: Final = "/api/settings/mail"
 MASK: Final = "***"
+_EVENT_WORDS: Final[dict[MailEvent, str]] = {
+    "budget.reached": "a share of a spending limit is reached",
+    "budget.forecast": "a limit that will not last at this pace",
+}
 GROUPS: Final = (
     Group(
         "Server",
@@ -42,19 +47,16 @@ GROUPS: Final = (
             Field("recipients", "To", "lines", "One address in a line, at most 50."),
             Field(
                 "events",
-                "Tell of",
+                "Events",
                 "choices",
-                options=(
-                    ("budget.reached", "a share of a spending limit is reached"),
-                    ("budget.forecast", "a limit that will not last at this pace"),
-                ),
+                options=tuple((event, _EVENT_WORDS[event]) for event in MAIL_EVENTS),
             ),
         ),
         is_open=True,
     ),
 )
 _FIELDS: Final = tuple(field for group in GROUPS for field in group.fields)
-_NEW: Final = {"port": 587, "tls": "starttls", "events": ["budget.reached", "budget.forecast"]}
+_NEW: Final = {"port": 587, "tls": "starttls", "events": list(MAIL_EVENTS)}
 
 
 async def show(visit: Visit) -> View:

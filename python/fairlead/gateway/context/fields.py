@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from fairlead.gateway.context.catalogue import catalogue, modes
+from fairlead.store.operator_settings import CompressionLevel
 from fairlead.wire import ChangeWire, NamedWire, renamed
 
 STAGES_MAX = 12
@@ -48,7 +49,7 @@ class PipelineStage(NamedWire):
         return renamed(body, {"intensity": "level"})
 
     engine: Annotated[StrictStr, AfterValidator(_engine)]
-    level: Literal["minimal", "standard", "aggressive"] = "standard"
+    level: CompressionLevel = "standard"
 
 
 _OTHER_NAMES: Mapping[str, str] = {"pipeline": "stages"}

@@ -16,6 +16,7 @@ from fairlead.gateway.context.catalogue import catalogue, check_languages, modes
 from fairlead.gateway.context.fields import STAGES_MAX, PipelineStage
 from fairlead.gateway.context.table import find_pipeline_by_name, own_filters
 from fairlead.store.file import Connection
+from fairlead.store.operator_settings import CompressionLevel
 from fairlead.store.services import ServicesDep
 from fairlead.wire import Wire
 
@@ -149,7 +150,7 @@ class OutputTest(Wire):
 
     text: StrictStr = Field(min_length=1, max_length=900_000)
     command: StrictStr = Field("", max_length=1000)
-    level: Literal["minimal", "standard", "aggressive"] = "standard"
+    level: CompressionLevel = "standard"
 
 
 class OutputTested(Wire):

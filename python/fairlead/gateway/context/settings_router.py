@@ -15,7 +15,11 @@ from fairlead.errors import Conflict, InvalidRequest
 from fairlead.gateway.context.table import own_filters, replace_own_filters
 from fairlead.gateway.settings.router import SettingsChange, SettingsView, change
 from fairlead.store.file import Connection
-from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
+from fairlead.store.operator_settings import (
+    CompressionLevel,
+    OperatorSettings,
+    read_operator_settings,
+)
 from fairlead.store.services import ServicesDep
 from fairlead.text.invalid import invalid_request
 from fairlead.wire import ChangeWire, Wire
@@ -108,7 +112,7 @@ class OwnFilters(Wire):
 class RtkConfig(Wire):
     """How strongly outputs of commands are filtered, and your filters, which are tried first."""
 
-    level: Literal["by-mode", "minimal", "standard", "aggressive"]
+    level: Literal["by-mode", CompressionLevel]
     raw_output_bytes: int = Field(
         description="Maximum size of stored unshortened outputs; 0 stores none."
     )

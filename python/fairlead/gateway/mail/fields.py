@@ -12,11 +12,11 @@ from fairlead.gateway.fields import Spelled, Text
 from fairlead.gateway.outbound.fields import Host
 from fairlead.moment import Time
 from fairlead.net.host import is_loopback
+from fairlead.records.mail_queue import MAIL_EVENTS, MailEvent
 from fairlead.wire import Wire
 
 MASK = "***"
 TlsMode = Literal["none", "starttls", "tls"]
-MailEvent = Literal["budget.reached", "budget.forecast"]
 
 
 def _distinct(texts: list[str]) -> list[str]:
@@ -67,9 +67,7 @@ class MailServer(Wire):
     ]
     events: Annotated[
         list[MailEvent], Field(min_length=1, max_length=2), AfterValidator(_distinct)
-    ] = Field(
-        ["budget.reached", "budget.forecast"], description="The events that are sent by mail."
-    )
+    ] = Field(list(MAIL_EVENTS), description="The events that are sent by mail.")
 
 
 def check_login(server: MailServer) -> None:
