@@ -123,6 +123,10 @@ test-all: test test-native test-fuzz test-slow ## Run every test, over both fron
 .PHONY: check
 check: check-python check-rust ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
 
+.PHONY: advisories
+advisories: ## Check the Rust dependencies against the newest advisories; needs a network and cargo-deny (cargo install cargo-deny --locked).
+	cargo deny check
+
 .PHONY: check-style
 check-style: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
 	$(BIN)/ruff check
@@ -132,7 +136,8 @@ check-style: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
 
 .PHONY: check-python
 check-python: check-style
-	$(BIN)/pytest -q -p no:cacheprovider tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/contract/test_description.py
+	$(BIN)/pytest -q -p no:cacheprovider tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/unit/python/test_locks.py \
+		tests/contract/test_description.py
 
 .PHONY: check-rust
 check-rust: | $(BIN)/python
