@@ -12,7 +12,7 @@ AS_TESTED := same-as-tests
 PEERS_DIR ?= ../shared/peers
 BENCH_FLAGS ?=
 # How long each fuzz test looks, in seconds: beside all other tests, and when that is all that is run (`make test-fuzz`).
-QUICK_FUZZ_SECONDS ?= 3
+QUICK_FUZZ_SECONDS ?= 1
 FUZZ_SECONDS ?= 300
 # The provider behind a load run, a crate of its own.
 UPSTREAM := benches/load/upstream/Cargo.toml
@@ -114,7 +114,7 @@ pictures: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Take the picture
 	FAIRLEAD_DOCS_IMAGES=docs/images $(BIN)/pytest -q -m 'slow or not slow' -k pictures_for_the_documentation tests/integration
 
 .PHONY: test-fuzz
-test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs that break the readers, for FUZZ_SECONDS each (3 in `make test`).
+test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs that break the readers, for FUZZ_SECONDS each (1 in `make test`).
 	FAIRLEAD_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/pytest -n 4 --dist load tests/fuzz
 
 .PHONY: test-all
@@ -122,6 +122,10 @@ test-all: test test-native test-fuzz test-slow ## Run every test, over both fron
 
 .PHONY: check
 check: check-python check-rust ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
+
+.PHONY: advisories
+advisories: ## Check the Rust dependencies against the newest advisories; needs a network and cargo-deny (cargo install cargo-deny --locked).
+	cargo deny check
 
 .PHONY: check-style
 check-style: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
@@ -132,7 +136,8 @@ check-style: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE)
 
 .PHONY: check-python
 check-python: check-style
-	$(BIN)/pytest -q -p no:cacheprovider tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/contract/test_description.py
+	$(BIN)/pytest -q -p no:cacheprovider tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/unit/python/test_locks.py \
+		tests/contract/test_description.py
 
 .PHONY: check-rust
 check-rust: | $(BIN)/python

@@ -137,7 +137,7 @@ def _skip_unless_all_are(mark: pytest.Mark, config: pytest.Config, item: pytest.
         item.add_marker(pytest.mark.skip(reason=f"{only} only: {reason}"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """What runs the tests that are coroutines."""
     return "asyncio"

@@ -17,11 +17,11 @@ from fastapi import FastAPI
 
 from fairlead.identity import password
 from fairlead.settings import ControlConfig
-from tests.support.databases import place_files
 from tests.support.dialects import add_standin
 from tests.support.gateway_pool import GatewayPool
-from tests.support.management import LINK_TOKEN, LOCAL, PASSWORD, run_application
+from tests.support.management import LOCAL, config_in, run_application
 from tests.support.processes import Gateway
+from tests.support.put_back import StateAtStart, forget_guesses, shares_control
 
 if TYPE_CHECKING:
     # These clients take seconds to import, and most files here need none of them.
@@ -95,27 +95,55 @@ def callers(loopback_gateway: Gateway) -> Iterator[Callable[..., GenaiCaller]]:
         yield make
 
 
-@pytest.fixture(autouse=True)
-def low_cost_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def low_cost_of_hashes() -> Iterator[None]:
     """Passwords that are stored in this process cost 1 MiB: as shipped, each takes a fifth of a second of a core.
 
     What is shipped is held by tests/unit/python/identity/test_password.py, and is what gateways have.
     """
     hasher = functools.partial(PasswordHasher, time_cost=1, memory_cost=1024)
-    monkeypatch.setattr(password, "PasswordHasher", hasher)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(password, "PasswordHasher", hasher)
+        yield
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> ControlConfig:
-    return ControlConfig(
-        data_dir=place_files(tmp_path / "data"),
-        link_token=LINK_TOKEN,
-        control_socket=tmp_path / "control.sock",
-        initial_password=PASSWORD,
-    )
+    return config_in(tmp_path)
 
 
 @pytest.fixture
-async def control(config: ControlConfig) -> AsyncIterator[Control]:
+def control(request: pytest.FixtureRequest) -> Control:
+    """The application with the state of a fresh instance."""
+    is_shared = shares_control(request)
+    running: Control = request.getfixturevalue("shared_control" if is_shared else "own_control")
+    return running
+
+
+@pytest.fixture
+async def own_control(config: ControlConfig) -> AsyncIterator[Control]:
+    """An application that was just started."""
     async with run_application(config, LOCAL, "192.0.2.1") as (app, client):
         yield Control(app, client, config.data_dir)
+
+
+@pytest.fixture(scope="module")
+async def running_control(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[tuple[Control, StateAtStart]]:
+    """The application of a file, with the state that it began with."""
+    config = config_in(tmp_path_factory.mktemp("control"))
+    async with run_application(config, LOCAL, "192.0.2.1") as (app, client):
+        control = Control(app, client, config.data_dir)
+        yield control, await StateAtStart.of(app.state.services)
+
+
+@pytest.fixture
+async def shared_control(
+    running_control: tuple[Control, StateAtStart],
+) -> AsyncIterator[Control]:
+    """The application of a file, whose state is put back after the test."""
+    control, state_at_start = running_control
+    forget_guesses(control.app)
+    yield control
+    await state_at_start.put_back()

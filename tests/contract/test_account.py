@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.management import PASSWORD
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 NEW = "words that nobody used before"
 MEMBER = {"email": "member@example.org", "name": "Member", "password": "the member's words"}

@@ -15,7 +15,7 @@ from fairlead.moment import now_ms
 from tests.contract.conftest import Control
 from tests.support.management import PASSWORD
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 DAY_MS = 86_400_000
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.identity.users import Role, delete_user, insert_user, new_user
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 API = "/api/board"
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.identity.users import insert_user, new_user
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 CANARY = '"><script>alert(1)</script>'

@@ -12,7 +12,7 @@ from fairlead.errors import StorageUnavailable
 from fairlead.gateway.cache import vectors
 from fairlead.process.extra import install_command
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 
 async def poll(control, worker: str, done: list[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from fairlead.serve.demo_traffic import APPLICATIONS, NOBODY, demo_records
 from fairlead.webhooks.attempt import Answer
 from fairlead.webhooks.history import insert_tested
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 MARKUP = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -226,6 +226,7 @@ async def addresses(control) -> dict[str, str]:
     return found
 
 
+@pytest.mark.one_control(False)
 async def test_every_page_is_for_who_manages_and_is_shut_to_all_others(
     control, admin, member
 ) -> None:
@@ -256,6 +257,7 @@ async def test_every_page_is_for_who_manages_and_is_shut_to_all_others(
         )
 
 
+@pytest.mark.one_control(False)
 async def test_every_form_is_refused_to_who_may_not(control, admin, member) -> None:
     found = await addresses(control)
     nobody = control.as_principal("anonymous")
@@ -305,6 +307,7 @@ async def test_pages_are_shut_to_frames_foreign_sources_and_caches(control, admi
         assert "immutable" in answer.headers["cache-control"]
 
 
+@pytest.mark.one_control(False)
 async def test_what_strangers_wrote_is_shown_as_text(control, admin) -> None:
     records = await fill_log(
         control,
@@ -580,6 +583,7 @@ async def test_secrets_are_never_sent_back(control, admin) -> None:
     assert "sk-typed-in-vain" not in answer.text
 
 
+@pytest.mark.one_control(False)
 async def test_usage_leaves_as_csv_without_formulas(control, admin) -> None:
     await fill_log(control, upstream_model="=HYPERLINK(1)", model="=HYPERLINK(1)")
     answer = await control.client.get(
@@ -596,6 +600,7 @@ async def test_usage_leaves_as_csv_without_formulas(control, admin) -> None:
     assert round(total["history"][0]["costUsdMicros"] / 1e6, 6) == float(row["cost_usd"])
 
 
+@pytest.mark.one_control(False)
 async def test_the_log_pages_by_key_and_leads_back(control, admin) -> None:
     await fill_log(control)
     page = await control.client.get("/dashboard/logs", headers=admin)

@@ -13,7 +13,7 @@ from tests.contract.test_console import admin as admin  # noqa: PLC0414 - a fixt
 from tests.contract.test_console import fill_log, make_connection
 from tests.contract.test_console_reasons import SAID, text_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 
 async def fail_wholly(control, **changed) -> str:
@@ -36,6 +36,7 @@ async def fail_wholly(control, **changed) -> str:
     return connection
 
 
+@pytest.mark.one_control(False)
 async def test_home_says_first_that_everything_fails_and_what_was_said(control, admin) -> None:
     await fail_wholly(control)
     page = (await control.client.get("/dashboard", headers=admin)).text
@@ -51,6 +52,7 @@ async def test_home_says_first_that_everything_fails_and_what_was_said(control, 
     assert SAID in text_of(listed.text)
 
 
+@pytest.mark.one_control(False)
 async def test_health_providers_and_limits_are_not_green(control, admin) -> None:
     await fail_wholly(control)
     health = (await control.client.get("/dashboard/health", headers=admin)).text
@@ -62,6 +64,7 @@ async def test_health_providers_and_limits_are_not_green(control, admin) -> None
         assert '<span class="badge good">active</span>' not in page, path
 
 
+@pytest.mark.one_control(False)
 async def test_refusals_of_everything_need_attention_too(control, admin) -> None:
     refused = {"provider": None, "connection_id": None, "outcome": "refused", "status": 503}
     await fail_wholly(control, **refused, error_kind="no_route", error_message="No connection.")

@@ -17,7 +17,7 @@ from fairlead.records.provider_usage import (
     put_provider_usage,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 MARKUP = "<script>alert(1)</script>"

@@ -17,7 +17,7 @@ from fairlead.records.refused_callers import (
 from tests.contract.test_console import admin as admin  # noqa: PLC0414 - a fixture
 from tests.contract.test_console_reasons import text_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 MINUTE_MS = 60_000
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.test_console import MARKUP, add_person, make_connection, post
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 MODEL = "n/one"
 

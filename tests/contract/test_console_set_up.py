@@ -11,7 +11,7 @@ from tests.contract.test_console import MARKUP, fill_log, make_connection, make_
 from tests.contract.test_console_routing import admin, seen_in, shown  # noqa: F401 - a fixture
 from tests.contract.test_mail import PASSWORD, Inbox, serving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 MAIL = "/dashboard/settings/mail"
 
@@ -250,6 +250,7 @@ async def test_a_key_says_what_it_may_call_and_what_is_left(control, admin) -> N
     assert sorted(found["scopes"]) == ["read:combos", "self:usage"]
 
 
+@pytest.mark.one_control(False)
 async def test_a_request_shows_its_way(control, admin) -> None:  # noqa: F811
     connection = await make_connection(control)
     records = await fill_log(

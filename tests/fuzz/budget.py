@@ -7,7 +7,7 @@
     def test_the_reader_takes_any_bytes(body: bytes) -> None:
         ...
 
-`@budget` stands above `@given`. Each test is given 60 seconds, or as many as `FAIRLEAD_FUZZ_SECONDS` says: 3 in
+Write `@budget` above `@given`. Each test runs for 60 seconds, or for `FAIRLEAD_FUZZ_SECONDS`: 1 in
 `make test`, and 300 in `make test-fuzz`. Tests that look at one reader from several
 sides share its seconds: `@budget_of(1 / 4)` on each of four. The limit of pytest-timeout is raised with it. A failure
 prints the smallest example that was found, and hypothesis keeps it in `.hypothesis` for the next run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -15,6 +15,12 @@ from tests.support.owner import OWNER_PASSWORD, demo_owner_of
 from tests.support.processes import Gateway, expect
 from tests.support.site import BRISK, READS_LOOPBACK, Site
 from tests.support.upstream import Upstream
+
+if TYPE_CHECKING:
+    # These clients take seconds to import, and most files here need none of them.
+    import anthropic
+    import openai
+    from google import genai
 
 HOST_NAMES = {
     "SERVICE_PUBLIC_BASE_URL": "https://gateway.example/",
@@ -116,3 +122,37 @@ def built_in(gateway: Gateway, upstream: Upstream) -> Iterator[Any]:
     yield add
     for connection_id in made:
         assert gateway.admin.delete(f"/api/providers/{connection_id}").is_success
+
+
+@pytest.fixture
+def up(upstream: Upstream) -> Upstream:
+    """The scripted upstream, in place of a cloud."""
+    return upstream
+
+
+@pytest.fixture
+def openais(gateway: Gateway) -> Iterator[openai.OpenAI]:
+    """OpenAI's client with the gateway's unlimited key."""
+    from tests.support.sdk_clients import openai_client
+
+    with openai_client(gateway) as made:
+        yield made
+
+
+@pytest.fixture
+def anthropics(gateway: Gateway) -> Iterator[anthropic.Anthropic]:
+    """Anthropic's client with the gateway's unlimited key."""
+    from tests.support.sdk_clients import anthropic_client
+
+    with anthropic_client(gateway) as made:
+        yield made
+
+
+@pytest.fixture
+def gemini(gateway: Gateway) -> Iterator[genai.Client]:
+    """Google's client with the gateway's unlimited key."""
+    from tests.support.sdk_clients import genai_client
+
+    made = genai_client(gateway)
+    yield made
+    made.close()

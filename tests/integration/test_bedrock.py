@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -20,10 +19,10 @@ from tests.support.clouds import (
     connect,
     converse_event,
     exception,
+    host,
     invoke_chunk,
 )
 from tests.support.processes import Gateway
-from tests.support.sdk_clients import anthropic_client, openai_client
 from tests.support.upstream import Upstream, completion, reply
 
 KEY = "bedrock-api-key-canary"
@@ -49,29 +48,6 @@ USAGE = {
     "cacheWriteInputTokens": 2,
     "cacheDetails": [{"ttl": "1h", "inputTokens": 2}],
 }
-
-
-@pytest.fixture
-def anthropics(gateway: Gateway) -> Iterator[anthropic.Anthropic]:
-    with anthropic_client(gateway) as made:
-        yield made
-
-
-@pytest.fixture
-def openais(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with openai_client(gateway) as made:
-        yield made
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as running:
-        yield running
-
-
-def host(up: Upstream) -> str:
-    """The upstream's address without a path: another host of the cloud."""
-    return f"http://127.0.0.1:{up.port}"
 
 
 @pytest.fixture

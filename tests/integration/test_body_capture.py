@@ -221,12 +221,9 @@ def test_sound_is_counted_and_not_kept(gateway: Gateway, lane: Lane, loud: httpx
 
 
 def test_a_killed_worker_leaves_no_half_of_a_file(
-    gateways: Callable[..., Gateway], upstream: Any
+    gateway: Gateway, lane: Lane, loud: httpx.Client
 ) -> None:
-    gateway = gateways()
-    lane = gateway.add_lane(upstream)
-    expect(gateway.admin.patch("/api/settings", json={"captureBodies": True}), 200)
-    answers = [gateway.caller.post(CHAT, json=lane.body()) for _ in range(20)]
+    answers = [loud.post(CHAT, json=lane.body()) for _ in range(20)]
     assert {answer.status_code for answer in answers} == {200}
     gateway.relay.kill()
     eventually(gateway.manages, "the relay is back", within_s=30)
@@ -240,16 +237,12 @@ def test_a_killed_worker_leaves_no_half_of_a_file(
             assert json.loads(found.json()["response"]["body"])["choices"]
     assert kept > 0
     gateway.remember_processes()
-    gateway.assert_keeps_secrets()
 
 
 def test_bodies_of_an_earlier_key_of_secrets_are_not_found(
-    gateways: Callable[..., Gateway], upstream: Any
+    gateway: Gateway, lane: Lane, loud: httpx.Client
 ) -> None:
-    gateway = gateways()
-    lane = gateway.add_lane(upstream)
-    expect(gateway.admin.patch("/api/settings", json={"captureBodies": True}), 200)
-    request_id = request_id_of(gateway.caller.post(CHAT, json=lane.body()))
+    request_id = request_id_of(loud.post(CHAT, json=lane.body()))
     bodies(gateway, request_id)
     (kept,) = (gateway.data_dir / "bodies").rglob(f"*{request_id}*")
     kept.write_bytes(_core.seal(bytes(32), f"kept-body:{kept.name}", b"{}"))
@@ -259,12 +252,9 @@ def test_bodies_of_an_earlier_key_of_secrets_are_not_found(
         assert "earlier key" in answer.json()["error"]["message"]
 
 
-def test_no_other_secret_opens_as_a_body(gateways: Callable[..., Gateway], upstream: Any) -> None:
+def test_no_other_secret_opens_as_a_body(gateway: Gateway, lane: Lane, loud: httpx.Client) -> None:
     """A caller chooses the id of its request, which may be that of another record. Bodies of earlier versions open."""
-    gateway = gateways()
-    lane = gateway.add_lane(upstream)
-    expect(gateway.admin.patch("/api/settings", json={"captureBodies": True}), 200)
-    request_id = request_id_of(gateway.caller.post(CHAT, json=lane.body()))
+    request_id = request_id_of(loud.post(CHAT, json=lane.body()))
     shown = bodies(gateway, request_id)
     (kept,) = (gateway.data_dir / "bodies").rglob(f"*{request_id}*")
     key = base64.b64decode((gateway.data_dir / "secret.key").read_text())

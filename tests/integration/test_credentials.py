@@ -9,7 +9,6 @@ import hmac
 import json
 import re
 import threading
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -26,12 +25,6 @@ from tests.support.upstream import Gate, Seen, Upstream, completion, reply
 
 SECRET = "wJalrXUtnFEMI-canary-bPxRfiCYEXAMPLEKEY"
 TOKEN = "ya29.canary-of-the-service-account"
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as running:
-        yield running
 
 
 def chat(gateway: Gateway, model: str) -> httpx.Response:

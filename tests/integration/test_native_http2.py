@@ -17,17 +17,17 @@ import httpx
 import pytest
 
 from tests.support.chat import CHAT, chat_bytes
-from tests.support.processes import Gateway, Lane, start_gateway
+from tests.support.gateway_pool import GatewayPool
+from tests.support.processes import Gateway, Lane
 from tests.support.upstream import STALL, Upstream, completion, reply
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(tmp_path_factory.mktemp("http2"), FAIRLEAD_FRONT="native") as running:
+def native(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    with gateway_pool.lease(FAIRLEAD_FRONT="native") as running:
         yield running
-        running.assert_keeps_secrets()
 
 
 @pytest.fixture

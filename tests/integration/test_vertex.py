@@ -5,7 +5,6 @@ bodies are those of Google's and Anthropic's own clients.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -16,9 +15,8 @@ from google import genai
 from google.genai import types
 from google.oauth2.credentials import Credentials
 
-from tests.support.clouds import connect
+from tests.support.clouds import connect, host
 from tests.support.processes import Gateway
-from tests.support.sdk_clients import anthropic_client, genai_client, openai_client
 from tests.support.upstream import Seen, Upstream, completion, event, reply, stream
 
 TOKEN = "ya29.canary-of-vertex"
@@ -45,36 +43,6 @@ GENERATED = {
     "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 2, "totalTokenCount": 11},
     "modelVersion": "gemini-3.5-flash",
 }
-
-
-@pytest.fixture
-def anthropics(gateway: Gateway) -> Iterator[anthropic.Anthropic]:
-    with anthropic_client(gateway) as made:
-        yield made
-
-
-@pytest.fixture
-def openais(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with openai_client(gateway) as made:
-        yield made
-
-
-@pytest.fixture
-def gemini(gateway: Gateway) -> Iterator[genai.Client]:
-    made = genai_client(gateway)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def up() -> Iterator[Upstream]:
-    with Upstream() as running:
-        yield running
-
-
-def host(up: Upstream) -> str:
-    """The upstream's address without a path: another host of the cloud."""
-    return f"http://127.0.0.1:{up.port}"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.processes import Gateway, expect
-from tests.support.upstream import LAST_CHUNK, Step, chunk, head
+from tests.support.upstream import LAST_CHUNK, Step, Upstream, chunk, head
 
 AMAZON_STREAM = "application/vnd.amazon.eventstream"
 
@@ -37,6 +37,11 @@ def connect(gateway: Gateway, provider: str, base_url: str, **fields: Any) -> di
         "connection"
     ]
     return connection
+
+
+def host(upstream: Upstream) -> str:
+    """The upstream's address without a path: another host of the cloud."""
+    return f"http://127.0.0.1:{upstream.port}"
 
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:

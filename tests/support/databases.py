@@ -1,7 +1,7 @@
 """Empty database files of the newest schema: migrated once in a run and copied from then on.
 
-Running every migration costs a tenth of a second of a core, for each test that opens a file. That the migrations run is
-shown by `tests/unit/python/store`, by the tests of each migration, and by every gateway that is started.
+Running the migrations costs a tenth of a second of a core, for each test that opens a file. That they run is
+shown by `tests/unit/python/store` and by every gateway that a test starts.
 
 With `pytest --store postgresql` or `cluster` the state of every data directory is in a database of its own instead.
 """

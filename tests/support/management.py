@@ -60,6 +60,16 @@ class Management:
         return json.loads((self.services.data_dir / "snapshot.json").read_bytes())
 
 
+def config_in(folder: Path) -> ControlConfig:
+    """A configuration with its files in this folder, and a password for the owner."""
+    return ControlConfig(
+        data_dir=place_files(folder / "data"),
+        link_token=SecretStr(LINK_TOKEN),
+        control_socket=folder / "control.sock",
+        initial_password=SecretStr(PASSWORD),
+    )
+
+
 async def hold_keys(services: Services, *key_ids: str) -> None:
     """Makes keys of these ids, in force, for who asks as the relay does on their behalf."""
 

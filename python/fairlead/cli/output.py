@@ -33,6 +33,14 @@ def print_message(sentence: str, *, to_stderr: bool = False) -> None:
     print(printable(sentence), file=sys.stderr if to_stderr else sys.stdout)
 
 
+def print_note(sentence: str) -> None:
+    """Prints a sentence below a table. On a terminal its lines break between words."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(width=_width()).print(Text(printable(sentence)))
+
+
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
     """Prints rows under their headings, or the sentence `empty`. Colours go by NO_COLOR.
 
@@ -40,7 +48,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
     """
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+    console = Console(width=_width())
     cells = [[_cell(value) for value in row] for row in rows]
     if not cells:
         console.print(empty, markup=False)
@@ -51,9 +59,18 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
             console.print(_block(columns, row))
 
 
+def _width() -> int | None:
+    """The number of columns of what is not a terminal; None for a terminal, which says how many it has."""
+    return None if sys.stdout.isatty() else _PIPED_WIDTH
+
+
 def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
     """Whether every column has room for a word, and the first one, which stays in one piece, for all of it."""
-    widths = [max(map(len, (heading, *cut))) for heading, *cut in zip(columns, *cells, strict=True)]
+    from rich.cells import cell_len
+
+    widths = [
+        max(map(cell_len, (heading, *cut))) for heading, *cut in zip(columns, *cells, strict=True)
+    ]
     needed = widths[0] + sum(min(each, _COLUMN_MIN) for each in widths[1:])
     return needed + _PADDING * len(columns) <= width
 

@@ -56,7 +56,6 @@ from fairlead.store.database import Database
 from fairlead.store.key_check import check_key
 from fairlead.store.pending_restore import finish_restore, last_restore
 from fairlead.store.prepare import MIGRATIONS, make_data_dir, usage_path
-from fairlead.store.seal_purposes import bind_purposes
 from fairlead.store.sealer import decode_key, load_key, load_sealer
 from fairlead.store.services import Services
 from fairlead.store.state import State
@@ -310,7 +309,6 @@ async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
     )
     stack.push_async_callback(usage.close)
     await state.write(lambda con: check_key(con, sealer))
-    await state.write(lambda con: bind_purposes(con, sealer))
     egress = Egress(config.allow_private_fetch)
     stack.callback(egress.close)
     return Services(

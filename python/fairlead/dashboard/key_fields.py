@@ -46,6 +46,7 @@ FAULTS: Final = (
     ("timeout", "A timeout (504)"),
     ("latency", "A late answer"),
 )
+TAGS: Final = Field("tags", "Tags", "lines", "Usage is found by them. One in a line.")
 SCOPES: Final = (
     ("manage", "manage: everything except administrator settings"),
     ("admin", "admin: all of it"),
@@ -71,7 +72,7 @@ def groups_of(choices: Choices, *, is_pausable: bool) -> tuple[Group, ...]:
         Group("Spending limits", spending, is_open=True),
         _models(combos),
         connection_access(connections),
-        Group("Rate limits and schedule", _PACE),
+        Group("Rate limits and schedule", _RATES_AND_SCHEDULE),
         Group("Permissions", _RIGHTS),
         Group("Fault injection", _FAULTS),
     )
@@ -92,7 +93,7 @@ def _identity(teams: list[Any]) -> Group:
                 "Its limits and rules apply, too.",
                 options=(("", "none"), *_team_options(teams)),
             ),
-            Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
+            TAGS,
         ),
         is_open=True,
     )
@@ -182,10 +183,11 @@ _SPENDING: Final = spending_limits("Time zone of these")
 _PAUSE: Final = Field(
     PAUSE, "Pause these limits", "switch", "They stay stored and are not enforced meanwhile."
 )
-_PACE: Final = (
-    Field(
-        "rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."
-    ),
+RATE_LIMITS: Final = Field(
+    "rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."
+)
+_RATES_AND_SCHEDULE: Final = (
+    RATE_LIMITS,
     Field("maxSessions", "Sessions at once", "whole", "0 sets no limit."),
     Field("throttleDelayMs", "Each request waits", "whole", unit="ms"),
     Field("accessSchedule.enabled", "Only at certain times", "switch"),

@@ -70,6 +70,10 @@ class NewerSchema(Refusal):
     """A newer fairlead wrote the file."""
 
 
+class OlderSchema(Refusal):
+    """The schema is older than the base that migrations begin with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     version: int
@@ -78,22 +82,42 @@ class Migration:
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """The files `NNNN_name.sql` of a folder, in order. `ValueError` unless they are numbered 1, 2, 3 without a
-    gap.
+    """The files `NNNN_name.sql` of a folder, in order: the base, which creates the tables of its version, and the
+    changes after it. `ValueError` unless they are numbered without a gap.
     """
     found = [
         Migration(int(path.stem[:4]), path.stem[5:], path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     ]
-    if [migration.version for migration in found] != list(range(1, len(found) + 1)):
-        raise ValueError(f"The migrations in {folder.name} are not numbered 1 to {len(found)}.")
+    versions = [migration.version for migration in found]
+    if not versions or versions != list(range(versions[0], versions[0] + len(versions))):
+        raise ValueError(f"The migrations in {folder.name} are not numbered without a gap.")
     return found
+
+
+def missing_steps(place: str, version: int, steps: list[Migration]) -> list[Migration]:
+    """The migrations that a database with schema `version` lacks; all for version 0, which has no tables of ours.
+
+    Raises `NewerSchema` or `OlderSchema`; `place` names the database in their sentences.
+    """
+    oldest, newest = steps[0].version, steps[-1].version
+    if version > newest:
+        raise NewerSchema(
+            f"{place} has schema {version}, this fairlead knows {newest}: "
+            "start the newer fairlead that wrote it."
+        )
+    if 0 < version < oldest:
+        raise OlderSchema(
+            f"{place} has schema {version}, which is from before the first release; this fairlead upgrades schema "
+            f"{oldest} and later. Start with an empty data directory and database, or restore a newer backup."
+        )
+    return [step for step in steps if step.version > version]
 
 
 def open_file(path: Path, migrations: Path) -> FileConnection:
     """Opens `path` at the newest schema, creating the file if it is missing.
 
-    Raises `DamagedFile`, `LockedFile` or `NewerSchema`, each with one sentence.
+    Raises `DamagedFile`, `LockedFile`, `NewerSchema` or `OlderSchema`, each with what to do.
     """
     steps = read_migrations(migrations)
     if not path.exists():
@@ -103,17 +127,13 @@ def open_file(path: Path, migrations: Path) -> FileConnection:
     connection = _connect(path)
     try:
         version = _guarded(path, lambda: _schema_version(connection))
-        if version > len(steps):
-            raise NewerSchema(
-                f"{path} has schema {version}, this fairlead knows {len(steps)}: "
-                "start the newer fairlead that wrote it."
-            )
-        if version < len(steps):
+        missing = missing_steps(str(path), version, steps)
+        if missing:
             _guarded(path, lambda: connection.execute("CHECKPOINT"))
             connection.close()
             _copy(path, backup_path(path, version))
             connection = _connect(path)
-            _migrate(connection, steps[version:])
+            _migrate(connection, missing)
     except BaseException:
         connection.close()
         raise

@@ -31,6 +31,8 @@ mod engines;
 mod fuzz;
 mod gate;
 #[cfg(test)]
+mod growth;
+#[cfg(test)]
 mod hostile;
 mod level;
 mod lines;

@@ -5,7 +5,10 @@ use fairlead_core::Dialect;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
-use crate::{compress, engine_ids, fuzz, hostile, protect, Level, Mode, Plan, Stage};
+use crate::{compress, engine_ids, fuzz, growth, hostile, protect, Level, Mode, Plan, Stage};
+
+/// The size of the smaller hostile texts.
+const SMALL_BYTES: usize = 1 << 14;
 
 /// Fragments that engines react to, joined in any order.
 const PARTS: [&str; 26] = [
@@ -364,20 +367,14 @@ fn fuzz_frozen_sessions() {
 
 #[test]
 fn hostile_text_takes_linear_time() {
-    for (seed, text) in hostile::texts(1 << 20) {
-        let before = body(&[(0, text.clone()), (2, text)]);
+    let small = hostile::texts(SMALL_BYTES);
+    let large = hostile::texts(SMALL_BYTES * growth::GROWTH);
+    for ((seed, small), (_, large)) in small.into_iter().zip(large) {
+        let bodies = [small, large].map(|text| body(&[(0, text.clone()), (2, text)]));
         for mode in Mode::ALL {
-            let start = processor_ms();
-            let _ = after(&before, mode);
-            let took = processor_ms() - start;
-            // The limit is above the 100 ms per MB of an idle core, because other load also slows a CPU.
-            assert!(took < 2_000, "{seed} {mode:?} {took} ms");
+            growth::check(&format!("{seed} {mode:?}"), |times| {
+                let _ = after(&bodies[usize::from(times > 1)], mode);
+            });
         }
     }
-}
-
-/// The CPU time of this thread, because a test shares its core with others.
-fn processor_ms() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    now.tv_sec * 1_000 + now.tv_nsec / 1_000_000
 }

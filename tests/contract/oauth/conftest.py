@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
@@ -12,10 +13,10 @@ from starlette.requests import Request
 
 from fairlead.calls.caller import Caller, Principal
 from fairlead.identity.oauth.service import OAuthService, oauth_service
-from fairlead.settings import ControlConfig
 from fairlead.store.services import Services
 from fairlead.store.tool_access import ToolRefusal, ToolUser
-from tests.support.management import ANONYMOUS, PASSWORD, run_application
+from tests.support.management import ANONYMOUS, PASSWORD, config_in, run_application
+from tests.support.put_back import SharedApplications, Started
 from tests.support.tool_client import ToolClient
 
 HOST = "127.0.0.1:20128"
@@ -85,13 +86,23 @@ def settings() -> dict[str, Any]:
     return {}
 
 
+@pytest.fixture(scope="module")
+async def applications(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[SharedApplications]:
+    def start(settings: dict[str, Any]) -> AbstractAsyncContextManager[Started]:
+        config = config_in(tmp_path_factory.mktemp("oauth")).model_copy(update=settings)
+        return run_application(config, ANONYMOUS, "192.0.2.1", **{"x-fairlead-host": HOST})
+
+    async with SharedApplications(start) as running:
+        yield running
+
+
 @pytest.fixture
 async def server(
-    config: ControlConfig, settings: dict[str, Any], clock: Clock
+    applications: SharedApplications, settings: dict[str, Any], clock: Clock
 ) -> AsyncIterator[Server]:
-    settled = config.model_copy(update=settings)
-    headers = {"x-fairlead-host": HOST}
-    async with run_application(settled, ANONYMOUS, "192.0.2.1", **headers) as (app, http):
+    async with applications.lease(settings) as (app, http):
         oauth = oauth_service(app.state.services)
         oauth.ledger._clock = clock
         yield Server(app, http, oauth)

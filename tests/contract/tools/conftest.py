@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +14,8 @@ from fastapi import FastAPI
 
 from fairlead.mcp.revision import STATELESS
 from fairlead.records.static_tokens import insert_static_token, make_static_token
-from fairlead.settings import ControlConfig
-from tests.support.management import ANONYMOUS, PASSWORD, run_application
+from tests.support.management import ANONYMOUS, PASSWORD, config_in, run_application
+from tests.support.put_back import SharedApplications, Started
 from tests.support.tool_client import ToolClient
 
 HOST = "127.0.0.1:20128"
@@ -73,13 +74,23 @@ def settings() -> dict[str, Any]:
     return {}
 
 
+@pytest.fixture(scope="module")
+async def applications(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[SharedApplications]:
+    def start(settings: dict[str, Any]) -> AbstractAsyncContextManager[Started]:
+        config = config_in(tmp_path_factory.mktemp("tools")).model_copy(update=settings)
+        return run_application(config, ANONYMOUS, "127.0.0.1", **{"x-fairlead-host": HOST})
+
+    async with SharedApplications(start) as running:
+        yield running
+
+
 @pytest.fixture
 async def endpoints(
-    config: ControlConfig, settings: dict[str, Any]
+    applications: SharedApplications, settings: dict[str, Any]
 ) -> AsyncIterator[ToolEndpoints]:
-    settled = config.model_copy(update=settings)
-    headers = {"x-fairlead-host": HOST}
-    async with run_application(settled, ANONYMOUS, "127.0.0.1", **headers) as (app, http):
+    async with applications.lease(settings) as (app, http):
         yield ToolEndpoints(app, http)
 
 

@@ -120,17 +120,21 @@ def test_top_is_one_frame_for_programs(run: Run, called: Lane) -> None:
     assert "--json" in sentence(run("top"), 1)
 
 
-def test_tables_fit_the_terminal(gateway: Gateway, called: Lane) -> None:
+def test_tables_fit_the_terminal(run: Run, gateway: Gateway, called: Lane) -> None:
+    # A sentence about refused callers follows the table.
+    assert gateway.client().get("/v1/models").status_code == 401
+    eventually(lambda: "--refused" in run("logs").stdout, "the refusal is counted", within_s=15)
     for columns in (60, 140):
         with Terminal(
             "logs", columns=columns, FAIRLEAD_DATA_DIR=str(gateway.data_dir), NO_COLOR="1"
         ) as terminal:
             assert terminal.end() == 0
         lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.shown).splitlines()
-        # Other tests use names with characters of no width.
+        # Names of other tests, with whom the gateway is shared, have characters of no width and of two.
         wide = [line for line in lines if cell_len(line) > columns]
         assert not wide
         assert any(called.model in line for line in lines), "no name is cut in pieces"
+        assert "--refused" in " ".join(lines)
         assert "\x1b[3" not in terminal.shown
 
 

@@ -11,6 +11,7 @@ from fairlead.cli.commands.completion import complete_combo
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json, show_table
+from fairlead.cli.record_commands import RecordCommands
 from fairlead.text.sentence import opened
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ COMBOS: Final = Collection(
 )
 
 ComboName = Annotated[
-    str, typer.Argument(help="The combo's id or name.", autocompletion=complete_combo)
+    str,
+    typer.Argument(metavar="COMBO", help="The combo's id or name.", autocompletion=complete_combo),
 ]
 STEPS_HELP: Final = (
     "Models as `<prefix>/<model>`, or `combo/<name>`, in order. "
@@ -48,11 +50,8 @@ STEPS_HELP: Final = (
 )
 _MOST_WEIGHT: Final = 100
 
-
-@app.command("list")
-def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """List the combos."""
-    COMBOS.print_list(url, data_dir, as_json=as_json)
+COMMANDS: Final = RecordCommands(app, COMBOS, ComboName)
+COMMANDS.add_list("List the combos.")
 
 
 @app.command()
@@ -110,15 +109,7 @@ def create(
         print_message(f"Made {created['name']} ({created['id']}). Callers name it `combo/{name}`.")
 
 
-@app.command()
-def delete(
-    combo: ComboName,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Delete a combo. Calls that name it are refused at once."""
-    COMBOS.delete(combo, url, data_dir, as_json=as_json)
+COMMANDS.add_delete("Delete a combo. Calls that name it are refused at once.")
 
 
 @app.command()

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from fairlead.cli.assignment import Assignments, SecretFile, fields_from
+from fairlead.cli.assignment import Assignments, fields_from
 from fairlead.cli.commands.completion import complete_group
 from fairlead.cli.key_collections import GROUPS, KEYS
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json, show_table
+from fairlead.cli.record_commands import RecordCommands
 
 if TYPE_CHECKING:
     from fairlead.cli.instance import Instance
@@ -19,9 +20,12 @@ app = typer.Typer(help="Groups of keys with shared limits.", no_args_is_help=Tru
 NO_GROUP: Final = "none"
 
 Group = Annotated[
-    str, typer.Argument(help="The group's id or name.", autocompletion=complete_group)
+    str,
+    typer.Argument(metavar="GROUP", help="The group's id or name.", autocompletion=complete_group),
 ]
 User = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's email address.")]
+
+COMMANDS: Final = RecordCommands(app, GROUPS, Group)
 
 
 @app.command()
@@ -60,31 +64,9 @@ def create(
         print_message(f"Made {made['name']} ({made['id']}).")
 
 
-@app.command("list")
-def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """List the groups."""
-    GROUPS.print_list(url, data_dir, as_json=as_json)
-
-
-@app.command()
-def show(
-    group: Group, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
-) -> None:
-    """Show every field of a group."""
-    GROUPS.show(group, url, data_dir, as_json=as_json)
-
-
-@app.command()
-def edit(
-    group: Group,
-    assignments: Assignments = None,
-    from_file: SecretFile = None,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Change fields of a group. Fields that you do not name stay as they are."""
-    GROUPS.change(group, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
+COMMANDS.add_list("List the groups.")
+COMMANDS.add_show("Show every field of a group.")
+COMMANDS.add_edit("Change fields of a group. Fields that you do not name stay as they are.")
 
 
 @app.command()

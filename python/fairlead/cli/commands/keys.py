@@ -22,10 +22,15 @@ from fairlead.cli.key_limits import (
 )
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json
+from fairlead.cli.record_commands import RecordCommands
 
 app = typer.Typer(help="API keys for callers.", no_args_is_help=True)
 
-Key = Annotated[str, typer.Argument(help="The key's id or name.", autocompletion=complete_key)]
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", help="The key's id or name.", autocompletion=complete_key)
+]
+
+COMMANDS: Final = RecordCommands(app, KEYS, Key)
 
 
 # Long by its signature: Typer reads each option from a parameter.
@@ -86,21 +91,12 @@ def create(
     _print_text(created, as_json=as_json)
 
 
-@app.command("list")
-def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """List the keys."""
-    KEYS.print_list(url, data_dir, as_json=as_json)
-
-
-@app.command()
-def revoke(
-    key: Key,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Revoke a key. Requests with it are refused as soon as the command returns."""
-    KEYS.delete(key, url, data_dir, as_json=as_json, verb="Revoked")
+COMMANDS.add_list("List the keys.")
+COMMANDS.add_delete(
+    "Revoke a key. Requests with it are refused as soon as the command returns.",
+    "revoke",
+    "Revoked",
+)
 
 
 @app.command()
@@ -119,15 +115,7 @@ def regenerate(
     _print_text(answer, as_json=as_json)
 
 
-@app.command()
-def show(
-    key: Key,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Show every field of a key. The key itself is not stored."""
-    KEYS.show(key, url, data_dir, as_json=as_json)
+COMMANDS.add_show("Show every field of a key. The key itself is not stored.")
 
 
 @app.command()

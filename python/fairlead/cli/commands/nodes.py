@@ -6,11 +6,11 @@ from typing import Annotated, Final
 
 import typer
 
-from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_node
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json
+from fairlead.cli.record_commands import RecordCommands
 
 app = typer.Typer(help="Your own provider endpoints.", no_args_is_help=True)
 
@@ -31,8 +31,13 @@ NODES: Final = Collection(
 )
 
 Node = Annotated[
-    str, typer.Argument(help="The endpoint's prefix, id or name.", autocompletion=complete_node)
+    str,
+    typer.Argument(
+        metavar="NODE", help="The endpoint's prefix, id or name.", autocompletion=complete_node
+    ),
 ]
+
+COMMANDS: Final = RecordCommands(app, NODES, Node)
 
 
 @app.command()
@@ -66,42 +71,7 @@ def add(
         print_message(f"Added {prefix} ({answer['node']['id']}).")
 
 
-@app.command("list")
-def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """List the endpoints."""
-    NODES.print_list(url, data_dir, as_json=as_json)
-
-
-@app.command()
-def show(
-    node: Node,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Show every field of an endpoint."""
-    NODES.show(node, url, data_dir, as_json=as_json)
-
-
-@app.command()
-def edit(
-    node: Node,
-    assignments: Assignments = None,
-    from_file: SecretFile = None,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Change fields of an endpoint. Fields that you do not name stay as they are."""
-    NODES.change(node, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
-
-
-@app.command()
-def remove(
-    node: Node,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Remove an endpoint that has no connections."""
-    NODES.delete(node, url, data_dir, as_json=as_json, verb="Removed")
+COMMANDS.add_list("List the endpoints.")
+COMMANDS.add_show("Show every field of an endpoint.")
+COMMANDS.add_edit("Change fields of an endpoint. Fields that you do not name stay as they are.")
+COMMANDS.add_delete("Remove an endpoint that has no connections.", "remove", "Removed")

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.commands.completion import complete_connection
 from fairlead.cli.commands.nodes import NODES
@@ -17,6 +16,7 @@ from fairlead.cli.credential import read_credential
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json, show_table
+from fairlead.cli.record_commands import RecordCommands
 from fairlead.text.near_names import did_you_mean
 
 app = typer.Typer(help="Connections to providers.", no_args_is_help=True)
@@ -47,8 +47,14 @@ _CREDENTIALS: Final = {
 
 Connection = Annotated[
     str,
-    typer.Argument(help="The connection's id or name.", autocompletion=complete_connection),
+    typer.Argument(
+        metavar="CONNECTION",
+        help="The connection's id or name.",
+        autocompletion=complete_connection,
+    ),
 ]
+
+COMMANDS: Final = RecordCommands(app, CONNECTIONS, Connection)
 
 
 @app.command()
@@ -179,38 +185,6 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command()
-def show(
-    connection: Connection,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Show every field of a connection except its credential."""
-    CONNECTIONS.show(connection, url, data_dir, as_json=as_json)
-
-
-@app.command()
-def edit(
-    connection: Connection,
-    assignments: Assignments = None,
-    from_file: SecretFile = None,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Change fields of a connection. Fields that you do not name stay as they are."""
-    CONNECTIONS.change(
-        connection, fields_from(assignments, from_file), url, data_dir, as_json=as_json
-    )
-
-
-@app.command()
-def remove(
-    connection: Connection,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Remove a connection and its credential."""
-    CONNECTIONS.delete(connection, url, data_dir, as_json=as_json, verb="Removed")
+COMMANDS.add_show("Show every field of a connection except its credential.")
+COMMANDS.add_edit("Change fields of a connection. Fields that you do not name stay as they are.")
+COMMANDS.add_delete("Remove a connection and its credential.", "remove", "Removed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlead.cli.failure import GatewayRefused
-from fairlead.cli.output import print_message, show_json, show_table
+from fairlead.cli.output import print_note, show_json, show_table
 from fairlead.cli.span import since_parameter
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def mention_refused(instance: Instance) -> None:
     requests = answer["requests"]
     if requests:
         what = "request was" if requests == 1 else "requests were"
-        print_message(
+        print_note(
             f"{requests:,} {what} refused in the last 24 hours because of the caller's key or address: see "
             "`fairlead logs --refused`."
         )

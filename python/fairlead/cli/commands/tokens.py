@@ -10,6 +10,7 @@ import typer
 from fairlead.cli.collection import Collection
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json
+from fairlead.cli.record_commands import RecordCommands
 
 app = typer.Typer(help="Access tokens for management.", no_args_is_help=True)
 
@@ -35,6 +36,11 @@ class TokenScope(StrEnum):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+
+
+Token = Annotated[str, typer.Argument(metavar="TOKEN", help="The token's id or name.")]
+
+COMMANDS: Final = RecordCommands(app, TOKENS, Token)
 
 
 @app.command()
@@ -63,18 +69,5 @@ def create(
     print_message("Save the token now: it cannot be shown again.", to_stderr=True)
 
 
-@app.command("list")
-def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """List the tokens."""
-    TOKENS.print_list(url, data_dir, as_json=as_json)
-
-
-@app.command()
-def revoke(
-    token: Annotated[str, typer.Argument(help="The token's id or name.")],
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Revoke a token. It stops working at once."""
-    TOKENS.delete(token, url, data_dir, as_json=as_json, verb="Revoked")
+COMMANDS.add_list("List the tokens.")
+COMMANDS.add_delete("Revoke a token. It stops working at once.", "revoke", "Revoked")

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from fairlead.cli.assignment import Assignments, SecretFile, fields_from
 from fairlead.cli.collection import Collection
 from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import pick, print_message, show_json, show_table
+from fairlead.cli.record_commands import RecordCommands
 
 app = typer.Typer(help="Webhooks and their deliveries.", no_args_is_help=True)
 
@@ -33,7 +33,7 @@ WEBHOOKS: Final = Collection(
     label="url",
 )
 
-Webhook = Annotated[str, typer.Argument(help="The webhook's id, name or URL.")]
+Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id, name or URL.")]
 Secret = Annotated[
     str | None,
     typer.Option(
@@ -43,11 +43,8 @@ Secret = Annotated[
     ),
 ]
 
-
-@app.command("list")
-def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
-    """List the webhooks."""
-    WEBHOOKS.print_list(url, data_dir, as_json=as_json)
+COMMANDS: Final = RecordCommands(app, WEBHOOKS, Webhook)
+COMMANDS.add_list("List the webhooks.")
 
 
 @app.command()
@@ -76,36 +73,9 @@ def create(
     )
 
 
-@app.command()
-def delete(
-    webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
-) -> None:
-    """Delete a webhook, its pending deliveries and its history."""
-    WEBHOOKS.delete(webhook, url, data_dir, as_json=as_json)
-
-
-@app.command()
-def show(
-    webhook: Webhook,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Show every field of a webhook except its secret."""
-    WEBHOOKS.show(webhook, url, data_dir, as_json=as_json)
-
-
-@app.command()
-def edit(
-    webhook: Webhook,
-    assignments: Assignments = None,
-    from_file: SecretFile = None,
-    data_dir: DataDir = DATA_DIR,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Change fields of a webhook. Fields that you do not name stay as they are."""
-    WEBHOOKS.change(webhook, fields_from(assignments, from_file), url, data_dir, as_json=as_json)
+COMMANDS.add_delete("Delete a webhook, its pending deliveries and its history.")
+COMMANDS.add_show("Show every field of a webhook except its secret.")
+COMMANDS.add_edit("Change fields of a webhook. Fields that you do not name stay as they are.")
 
 
 @app.command("test")

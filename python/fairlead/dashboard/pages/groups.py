@@ -17,7 +17,13 @@ from fairlead.dashboard.form import (
 )
 from fairlead.dashboard.in_force import ACCESS, refuse_idle
 from fairlead.dashboard.key_access import limit_name
-from fairlead.dashboard.key_fields import connection_access, model_access, spending_limits
+from fairlead.dashboard.key_fields import (
+    RATE_LIMITS,
+    TAGS,
+    connection_access,
+    model_access,
+    spending_limits,
+)
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
@@ -30,7 +36,7 @@ MEMBER: Final = (
     Field("email", "Address of a user", is_required=True, most=254, example="name@example.org"),
     Field("role", "Role", "choice", options=ROLES),
 )
-_ACTIONS: Final[tuple[tuple[str, str], ...]] = (
+_GUARDRAIL_ACTIONS: Final[tuple[tuple[str, str], ...]] = (
     ("off", "as the settings say"),
     ("warn", "at least warn"),
     ("redact", "at least redact"),
@@ -42,7 +48,7 @@ _GUARDRAILS: Final = tuple(
         f"{label} in {words}",
         "choice",
         options=tuple(
-            each for each in _ACTIONS if name != "promptInjection" or each[0] != "redact"
+            each for each in _GUARDRAIL_ACTIONS if name != "promptInjection" or each[0] != "redact"
         ),
     )
     for side, words in (("request", "requests"), ("answer", "answers"))
@@ -65,12 +71,12 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
                 Field("name", "Name", most=200, is_required=True, example="research"),
                 Field("parentId", "Part of", "choice", options=(("", "nothing"), *above)),
                 Field("isActive", "Active", "switch", "While it is off its keys are refused."),
-                Field("tags", "Tags", "lines", "Usage is found by them. One in a line."),
+                TAGS,
             ),
             is_open=True,
         ),
         Group("Spending limits of all its keys together", _MONEY, is_open=True),
-        Group("Rate limits", _PACE),
+        Group("Rate limits", _RATES),
         Group("Which models", model_access(combos)),
         connection_access(connections),
         Group("Guardrails that no key opts out of", _GUARDRAILS),
@@ -78,10 +84,8 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
 
 
 _MONEY: Final = spending_limits("Time zone of its limits")
-_PACE: Final = (
-    Field(
-        "rateLimits", "Requests in a time", "lines", "One in a line: 100 / 60 is 100 in 60 seconds."
-    ),
+_RATES: Final = (
+    RATE_LIMITS,
     Field("tokenLimits", "Tokens in a time", "lines", "One in a line: 500000 / day (week, month)."),
 )
 

@@ -19,7 +19,7 @@ from psycopg import RawCursor
 from psycopg.conninfo import conninfo_to_dict
 
 from fairlead.errors import Refusal
-from fairlead.store.file import Migration, NewerSchema, read_migrations
+from fairlead.store.file import Migration, missing_steps, read_migrations
 from fairlead.store.postgresql.connection import SCHEMA, Raw, adapt, connection_info
 from fairlead.store.postgresql.statements import for_postgresql
 
@@ -111,14 +111,9 @@ def _check_server(url: str, raw: Raw) -> None:
 
 
 def _migrate(raw: Raw, steps: list[Migration]) -> None:
-    version = schema_version(raw)
-    if version > len(steps):
-        raise NewerSchema(
-            f"The database has schema {version}, this fairlead knows {len(steps)}: "
-            "start the newer fairlead that wrote it."
-        )
+    missing = missing_steps("The database", schema_version(raw), steps)
     make_schema(raw)
-    apply_steps(raw, steps[version:])
+    apply_steps(raw, missing)
     _run_file(raw, "indexes.sql")
     _run_file(raw, "usage_log.sql")
 

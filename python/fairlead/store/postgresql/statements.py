@@ -6,7 +6,7 @@
 * Functions that DuckDB has and PostgreSQL spells otherwise are made in the schema `fairlead` (`functions.sql`).
 * Types of the migrations: PostgreSQL calls BLOB `bytea` and DOUBLE `double precision`. Texts are compared by bytes,
   as in DuckDB, and not by the rules of the database's language: an order must not depend on who made the database.
-* Lists are `['a']` in older migrations; PostgreSQL has `ARRAY['a']` only, and an empty one needs its type.
+* Lists in migrations are `['a']`. PostgreSQL only has `ARRAY['a']`, and an empty list needs its type.
 * Indexes: DuckDB scans columns and has none, PostgreSQL reads rows and locks what it read (`indexes.sql`).
 * Sums of integers are `numeric` in PostgreSQL, which Python reads as Decimal; here they are integers, as in DuckDB.
 * A statement that returns no rows has one in DuckDB, with the number of changed rows (`connection.py`).

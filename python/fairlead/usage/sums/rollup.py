@@ -1,4 +1,4 @@
-"""Rollups of usage by minute, hour and day (`0003_rollups.sql`).
+"""Rollups of usage by minute, hour and day (their tables are in `store/migrations/usage`).
 
 A round of ingestion (`intake.py`) adds the sums of its records in the transaction that adds the
 records: one row for each bucket and set of dimensions, at each level. A bucket may have many such

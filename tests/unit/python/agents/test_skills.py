@@ -13,7 +13,7 @@ from fairlead.agents.skill import slug_of
 from fairlead.agents.task import Message, text_part
 from tests.support.management import Management
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 SKILLS = "/api/agent-skills"
 TASKS = "/api/v1/agents/tasks"

@@ -112,6 +112,8 @@ async def test_what_is_no_backup_changes_nothing(management, left, tmp_path: Pat
     viewed.write_bytes(right)
     newer = tmp_path / "newer.duckdb"
     newer.write_bytes(right)
+    older = tmp_path / "older.duckdb"
+    older.write_bytes(right)
     renamed = tmp_path / "renamed.duckdb"
     renamed.write_bytes(right)
     wrong = {
@@ -127,6 +129,7 @@ async def test_what_is_no_backup_changes_nothing(management, left, tmp_path: Pat
         "a newer schema": foreign(
             newer, "INSERT INTO schema_version (version, name) VALUES (9999, 'later')"
         ),
+        "an older schema": foreign(older, "UPDATE schema_version SET version = 7"),
         "other columns": foreign(renamed, "ALTER TABLE keys RENAME COLUMN name TO title"),
     }
     for what, content in wrong.items():

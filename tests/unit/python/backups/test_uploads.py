@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import struct
 import tarfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -77,25 +79,33 @@ async def key_names(management: Management) -> set[str]:
 
 def archive(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as packed:
+    with tarfile.open(fileobj=out, mode="w:gz") as written:
         for entry, content in entries:
             entry.size = len(content)
-            packed.addfile(entry, io.BytesIO(content))
+            written.addfile(entry, io.BytesIO(content))
     return out.getvalue()
 
 
-def long_name(size: int, times: int = 1) -> bytes:
-    """An archive whose headers say that names of so many bytes follow, which they do."""
-    out = io.BytesIO()
-    with gzip.open(out, "wb", compresslevel=9) as packed:
+def long_name(size: int) -> tuple[bytes, bytes]:
+    """The header of a name of so many bytes, and up to a megabyte of the name, filled up to a whole block."""
+    entry = tarfile.TarInfo("././@LongLink")
+    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, size
+    part = b"a" * min(size, 1 << 20)
+    return entry.tobuf(tarfile.GNU_FORMAT), part + bytes(-len(part) % 512)
+
+
+def packed(*parts: tuple[bytes, int]) -> bytes:
+    """A gzip file of these parts, each repeated so many times and compressed once."""
+    sums, size, body = 0, 0, b""
+    for part, times in parts:
+        packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+        # What follows a full flush refers to nothing before it, so its bytes can be repeated.
+        body += (packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH)) * times
         for _ in range(times):
-            entry = tarfile.TarInfo("././@LongLink")
-            entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, size
-            packed.write(entry.tobuf(tarfile.GNU_FORMAT))
-            for _ in range(-(-size // (1 << 20))):
-                packed.write(b"a" * min(size, 1 << 20))
-            packed.write(bytes(-size % 512))
-    return out.getvalue()
+            sums = zlib.crc32(part, sums)
+        size += len(part) * times
+    end = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS).flush()
+    return gzip.compress(b"")[:10] + body + end + struct.pack("<II", sums, size % 2**32)
 
 
 def put_file(data_dir: Path, name: str, content: bytes) -> None:
@@ -175,9 +185,9 @@ async def test_what_is_no_export_changes_nothing(
 ) -> None:
     await management.ask("POST", "/api/keys", {"name": "kept"}, expect=201)
     right = await everything(management)
-    with tarfile.open(fileobj=io.BytesIO(right)) as packed:
+    with tarfile.open(fileobj=io.BytesIO(right)) as exported:
         parts = {
-            name: (packed.extractfile(name) or io.BytesIO()).read()
+            name: (exported.extractfile(name) or io.BytesIO()).read()
             for name in ("state.duckdb", "usage.duckdb")
         }
     state, usage = ((tarfile.TarInfo(name), content) for name, content in parts.items())
@@ -189,6 +199,7 @@ async def test_what_is_no_export_changes_nothing(
         con.execute(
             "CREATE OR REPLACE MACRO usage_values(t) AS TABLE SELECT * FROM read_text('/etc/passwd')"
         )
+    (huge_header, megabyte), (long_header, name) = long_name(1 << 30), long_name(60_000)
     wrong = {
         "text": b"not a database",
         "half": right[: len(right) // 2],
@@ -197,8 +208,8 @@ async def test_what_is_no_export_changes_nothing(
         "an absolute way": archive(state, usage, (tarfile.TarInfo("/escaped"), b"x")),
         "a link": archive(state, (link, b"")),
         "twice": archive(state, usage, usage),
-        "a name of a gigabyte": long_name(1024 * 1024 * 1024),
-        "many long names": long_name(60_000, times=40),
+        "a name of a gigabyte": packed((huge_header, 1), (megabyte, 1024)),
+        "many long names": packed((long_header + name, 40)),
         "more files than it has bytes for": archive(
             *((tarfile.TarInfo(f"files/{number}"), b"") for number in range(20_000))
         ),

@@ -9,7 +9,7 @@ import pytest
 from fairlead.gateway.combos.fields import STRATEGIES
 from tests.support.management import Management
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 PATH = "/api/combos"
 ALIAS = "/api/models/alias"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.management import Management
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 PATH = "/api/provider-nodes"
 NODE = {

@@ -15,7 +15,7 @@ from fairlead.records.provider_usage import ProviderUsage, put_provider_usage
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 KEY = "sk-admin-canary-of-usage"
 TOLD = {"data": {"usage": 25.5, "limit": 100, "limit_remaining": 74.5}}

@@ -11,7 +11,7 @@ from fairlead.net.secret_origin import new_origin, origin_of
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 KEY = "sk-canary-0123456789"
 HEADER = "canary-of-a-header"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.management import Management
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 PATH = "/api/providers"
 NEW = {"provider": "openai", "name": "main", "apiKey": "k"}

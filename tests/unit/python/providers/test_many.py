@@ -10,7 +10,7 @@ import pytest
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 
 @pytest.fixture

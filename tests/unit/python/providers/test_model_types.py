@@ -10,7 +10,7 @@ from fairlead.gateway.providers.model_types import type_of
 from fairlead.gateway.providers.models import parse_models
 from tests.support.management import Management
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 NODE = {
     "type": "openai-compatible",

@@ -11,7 +11,7 @@ import pytest
 from tests.support.management import Management
 from tests.support.upstream import Gate, Upstream, reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 PATH = "/api/providers"
 KEY = "sk-canary-0123456789"

@@ -14,7 +14,7 @@ from fairlead.gateway.providers.catalogue import catalogue
 from tests.support.management import Management
 from tests.support.upstream import Upstream, reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 KEY = "sk-0123456789abc"
 

@@ -17,7 +17,7 @@ from fairlead.records.webhook_endpoints import insert_endpoint, new_endpoint
 from fairlead.store.services import Services, WorkerReport
 from tests.support.management import Management
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 PATH = "/api/resilience"
 

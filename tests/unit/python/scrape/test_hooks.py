@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import shutil
 import time
 from typing import Any
 
@@ -14,7 +13,6 @@ import standardwebhooks
 
 from fairlead.events import CATALOGUE
 from fairlead.moment import now_ms
-from fairlead.records.webhook_endpoints import live_secrets
 from fairlead.scrape.jobs.completion import conclude
 from fairlead.scrape.jobs.listener import (
     insert_listener,
@@ -26,9 +24,6 @@ from fairlead.scrape.jobs.listener import (
 from fairlead.scrape.jobs.start import new_job
 from fairlead.scrape.jobs.table import Job, JobEnd, Page, Progress, find_job, insert_job, sweep_jobs
 from fairlead.scrape.requests.fields import RequestBody
-from fairlead.store.database import Database
-from fairlead.store.prepare import MIGRATIONS
-from fairlead.store.sealer import Sealer
 from fairlead.store.state import State
 from tests.support.listener import Listener, Received
 from tests.unit.python.scrape.conftest import run_scraping
@@ -255,40 +250,3 @@ async def test_a_webhook_does_not_lead_inside(tmp_path, url) -> None:
             refused = await scraping.ask("POST", path, {**body, "webhook": url}, expect=400)
             assert refused["error"].startswith("webhook must")
         assert await counted(scraping.services.state, "scrape_jobs") == 0
-
-
-async def test_a_job_of_an_older_version_keeps_its_listener(tmp_path) -> None:
-    folder = MIGRATIONS / "state"
-    (new,) = folder.glob("*_crawl_hooks.sql")
-    older = tmp_path / "older"
-    older.mkdir()
-    for file in folder.glob("*.sql"):
-        if file.name < new.name:
-            shutil.copy(file, older)
-    sealer = Sealer(b"k" * 32)
-    path = tmp_path / "state.duckdb"
-    database = await asyncio.to_thread(Database.open, path, older)
-    for job_id, ended in (("runs", None), ("over", 2)):
-        sealed = sealer.seal(job_id, SECRET.encode())
-        await database.write(
-            lambda con, row=(job_id, sealed, ended): con.execute(
-                "INSERT INTO scrape_jobs VALUES (?, 'crawl', 'k1', 'scraping', 'http://a/', '{}', 5,"
-                " 'http://hook/', ?, NULL, 1, ?, NULL)",
-                list(row),
-            )
-        )
-    await database.close()
-    database = await asyncio.to_thread(Database.open, path, folder)
-    ((endpoint_id, owner, url),) = await database.read(
-        lambda con: con.execute("SELECT id, owner, url FROM webhook_endpoints").fetchall()
-    )
-    assert (owner, url) == ("runs", "http://hook/")
-    opened = await database.read(lambda con: live_secrets(con, sealer, [endpoint_id], 5))
-    assert opened == {endpoint_id: [SECRET]}
-    job = await database.read(lambda con: find_job(con, "runs", "crawl", "k1"))
-    await database.write(lambda con: notify_started(con, job))
-    row = await database.read(
-        lambda con: con.execute("SELECT count(*) FROM webhook_deliveries").fetchone()
-    )
-    assert row == (1,)
-    await database.close()

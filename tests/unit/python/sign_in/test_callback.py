@@ -11,7 +11,7 @@ import pytest
 from tests.support.management import Management
 from tests.support.oauth_server import OAuthServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 OAUTH = "/api/oauth/openai"
 MARKUP = "<img src=x onerror=alert(1)>"

@@ -12,7 +12,7 @@ from fairlead.store.file import Connection
 from tests.support.management import Management
 from tests.support.oauth_server import OAuthServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 OAUTH = "/api/oauth/openai"
 REFRESH = "refresh-token-canary"

@@ -23,7 +23,7 @@ from fairlead.store.seal_purposes import refresh_token_of
 from tests.support.management import Management
 from tests.support.oauth_server import OAuthServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 OAUTH = "/api/oauth/openai"
 

@@ -1,4 +1,4 @@
-"""A damaged, locked or newer file is refused in words and left as it is."""
+"""A file that is damaged, locked, newer or too old is refused with a sentence and not changed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fairlead.store.file import (
     DamagedFile,
     LockedFile,
     NewerSchema,
+    OlderSchema,
     backup_path,
     open_file,
     read_migrations,
@@ -165,6 +166,25 @@ def test_a_newer_schema_is_refused(path: Path, migrations: Path) -> None:
     make(path, migrations)
     later.unlink()
     assert "schema 2" in refused(path, migrations, NewerSchema)
+
+
+def test_a_schema_older_than_the_base_is_refused(path: Path, migrations: Path) -> None:
+    make(path, migrations)
+    (migrations / "0001_numbers.sql").rename(migrations / "0005_base.sql")
+    sentence = refused(path, migrations, OlderSchema)
+    assert "schema 1," in sentence
+    assert "upgrades schema 5 and later. Start with an empty data directory" in sentence
+
+
+def test_a_new_file_begins_at_the_base_and_goes_on_from_there(path: Path, migrations: Path) -> None:
+    (migrations / "0001_numbers.sql").rename(migrations / "0005_base.sql")
+    make(path, migrations)
+    (migrations / "0006_later.sql").write_text("CREATE TABLE later (n INTEGER);")
+    connection = open_file(path, migrations)
+    versions = connection.execute("SELECT version, name FROM schema_version ORDER BY 1").fetchall()
+    connection.close()
+    assert versions == [(5, "base"), (6, "later")]
+    assert backup_path(path, 5).exists()
 
 
 def test_migrations_are_numbered_without_a_gap(migrations: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +11,7 @@ import duckdb
 import jsonschema
 import pytest
 
+from fairlead.store.file import read_migrations
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.tasks.envelope import envelope_schema
 from fairlead.tasks.fields import DiffRequest, HealthRequest, ManageRequest, OrchestrateRequest
@@ -25,6 +28,14 @@ ACTS: dict[str, tuple[Any, Any]] = {
 VALIDATOR = jsonschema.Draft202012Validator(envelope_schema())
 
 
+@functools.cache
+def _tables() -> list[str]:
+    """The statements of the migrations that create the tables of reverse tasks: the others take longer than a test."""
+    steps = read_migrations(MIGRATIONS / "state")
+    statements = [each for step in steps for each in step.sql.split(";")]
+    return [each for each in statements if re.search(r"^[A-Z ]+ reverse_task", each, re.MULTILINE)]
+
+
 class Agent:
     """Calls tools as a person's agent does."""
 
@@ -33,8 +44,8 @@ class Agent:
         self.at_ms = 1_000_000
         if con is None:
             con = duckdb.connect()
-            (migration,) = (MIGRATIONS / "state").glob("*_reverse_tasks.sql")
-            con.execute(migration.read_text())
+            for statement in _tables():
+                con.execute(statement)
         self.con = con
 
     def call(self, tool: str, **params: Any) -> dict[str, Any]:

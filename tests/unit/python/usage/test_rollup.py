@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.store.database import Database
-from fairlead.store.file import Connection, open_file
-from fairlead.store.prepare import MIGRATIONS
+from fairlead.store.file import Connection
 from fairlead.usage.ingestion import ingest as module
 from fairlead.usage.ingestion.ingest import Ingest
 from fairlead.usage.ingestion.retention import delete_before
@@ -202,29 +201,5 @@ def test_columns_are_those_of_the_tables(tmp_path: Path) -> None:
             assert sorted(columns[3:]) == sorted([*SUMS, *MAXES])
         columns = [row[0] for row in connection.execute("DESCRIBE dimensions").fetchall()]
         assert columns == ["id", *DIMENSIONS]
-    finally:
-        connection.close()
-
-
-def test_an_older_file_gets_rollups_of_what_it_has(tmp_path: Path, record: Any) -> None:
-    older = tmp_path / "older"
-    older.mkdir()
-    for name in ("0001_requests.sql", "0002_more_fields.sql"):
-        (older / name).write_text((MIGRATIONS / "usage" / name).read_text())
-    path = tmp_path / "usage.duckdb"
-    connection = open_file(path, older)
-    # Later columns are none of its.
-    columns = [row[0] for row in connection.execute("DESCRIBE requests").fetchall()]
-    for number in range(50):
-        row = record(f"r{number}", ts_ms=START + number * HOUR, key_id=f"k{number % 3}")
-        marks = ", ".join("?" * len(columns))
-        values = [row[column] for column in columns]
-        connection.execute(f"INSERT INTO requests VALUES ({marks})", values)
-    connection.close()
-
-    connection = open_file(path, MIGRATIONS / "usage")
-    try:
-        assert connection.execute("SELECT sum(requests) FROM rollup_day").fetchone() == (50,)
-        assert_levels_agree(connection)
     finally:
         connection.close()

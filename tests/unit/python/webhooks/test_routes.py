@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import standardwebhooks
@@ -15,7 +13,7 @@ from fairlead.events import CATALOGUE
 from fairlead.net.egress import Egress
 from fairlead.webhooks.attempt import ERROR_KINDS, Answer
 from fairlead.webhooks.ping import FinishedTest
-from tests.support.management import Management, run_management
+from tests.support.management import Management
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +21,9 @@ URL = "https://203.0.113.7/"  # never dialled: reserved for documentation
 
 
 @pytest.fixture
-async def management(tmp_path: Path) -> AsyncIterator[Management]:
-    async with run_management(tmp_path / "data") as running:
-        running.services.egress._networks = "127.0.0.0/8"
-        yield running
+def management(shared_management: Management) -> Management:
+    shared_management.services.egress._networks = "127.0.0.0/8"
+    return shared_management
 
 
 async def make(management: Management, url: str, **fields: object) -> dict:
@@ -70,9 +67,9 @@ async def test_a_webhook_is_made_shown_changed_and_deleted(management, listener)
     )
 
 
-async def test_the_secret_is_sealed(management, listener, tmp_path) -> None:
+async def test_the_secret_is_sealed(management, listener) -> None:
     created = await make(management, f"{listener.url}/ok")
-    for file in (tmp_path / "data").iterdir():
+    for file in management.services.data_dir.iterdir():
         if file.is_file():
             assert created["secret"].encode() not in file.read_bytes()
             assert created["secret"][6:].encode() not in file.read_bytes()

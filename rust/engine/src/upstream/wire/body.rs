@@ -129,7 +129,6 @@ impl BodySlices {
 mod tests {
     use super::*;
     use std::io::Write as _;
-    use std::task::Waker;
 
     fn first(body: &BodySlices) -> Vec<u8> {
         let mut slices = SmallVec::new();
@@ -176,7 +175,6 @@ mod tests {
     async fn a_file_that_became_shorter_is_a_fault() {
         let opened = Arc::new(File::open("/dev/null").expect("a file"));
         let mut body = BodySlices::mixed([Chunk::File { file: opened, start: 0, end: 10 }]);
-        assert!(body.poll_load(&mut Context::from_waker(Waker::noop())).is_pending());
         assert!(std::future::poll_fn(|cx| body.poll_load(cx)).await.is_err());
     }
 }

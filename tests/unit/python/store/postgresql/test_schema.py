@@ -10,14 +10,8 @@ import psycopg
 import pytest
 
 from fairlead.errors import Refusal
-from fairlead.store.file import NewerSchema, read_migrations
-from fairlead.store.postgresql.schema import (
-    apply_steps,
-    connect,
-    make_schema,
-    migrate,
-    schema_version,
-)
+from fairlead.store.file import NewerSchema, OlderSchema, read_migrations
+from fairlead.store.postgresql.schema import connect, migrate, schema_version
 from fairlead.store.prepare import MIGRATIONS
 from tests.support.databases import open_fresh_file
 from tests.support.process import free_port
@@ -53,7 +47,7 @@ def test_both_stores_have_the_same_tables(database_url: str, tmp_path: Path) -> 
     embedded.close()
     with connect(database_url, "test") as raw:
         theirs = raw.execute(COLUMNS.format(schema="fairlead")).fetchall()  # type: ignore[arg-type]
-        assert schema_version(raw) == len(read_migrations(STATE))
+        assert schema_version(raw) == read_migrations(STATE)[-1].version
     assert [(table, column, TYPES[kind]) for table, column, kind in ours] == theirs
 
 
@@ -73,25 +67,19 @@ def test_many_processes_migrate_an_empty_database_at_once(postgresql: Postgresql
         list(pool.map(lambda _: migrate(url, STATE), range(6)))
     with connect(url, "test") as raw:
         versions = raw.execute("SELECT version FROM schema_version ORDER BY version").fetchall()
-    assert [each for (each,) in versions] == list(range(1, len(read_migrations(STATE)) + 1))
+    assert [each for (each,) in versions] == [step.version for step in read_migrations(STATE)]
     postgresql.drop(url)
 
 
-def test_rows_of_older_schemas_are_carried_over(postgresql: PostgresqlServer) -> None:
-    """The owner of the first schema becomes a user, and their sessions theirs."""
-    url = postgresql.empty()
-    with connect(url, "test") as raw:
-        make_schema(raw)
-        apply_steps(raw, read_migrations(STATE)[:4])
-        raw.execute("INSERT INTO meta VALUES ('operator_id', 'u-1'), ('password_hash', 'h')")
-        raw.execute("INSERT INTO sessions VALUES ('s', 'u-1', 1, 2)")
-    migrate(url, STATE)
-    with connect(url, "test") as raw:
-        users = raw.execute("SELECT id, role, password_hash, totp_sealed FROM users").fetchall()
-        sessions = raw.execute("SELECT user_id, hash, way FROM sessions").fetchall()
-    assert users == [("u-1", "owner", "h", None)]
-    assert sessions == [("u-1", "s", "password")]
-    postgresql.drop(url)
+def test_a_schema_older_than_the_base_is_refused_and_left_alone(database_url: str) -> None:
+    with connect(database_url, "test") as raw:
+        raw.execute("UPDATE schema_version SET version = 7, name = 'older'")
+        tables = raw.execute(COLUMNS.format(schema="fairlead")).fetchall()  # type: ignore[arg-type]
+    base = read_migrations(STATE)[0].version
+    with pytest.raises(OlderSchema, match=rf"schema 7,.* schema {base} and later.* empty data dir"):
+        migrate(database_url, STATE)
+    with connect(database_url, "test") as raw:
+        assert raw.execute(COLUMNS.format(schema="fairlead")).fetchall() == tables  # type: ignore[arg-type]
 
 
 def test_a_newer_schema_is_refused(database_url: str) -> None:

@@ -1,7 +1,97 @@
--- Usage rolled up by minute, hour and day. A round of ingestion adds what its records come to (`is_delta`) in the transaction
--- that adds the records; sums over a bucket's rows are right whatever came late or twice, and a closed bucket's rows are
--- merged from time to time. All counts are integers, so that no order of adding changes them.
+-- The tables of the usage database. `requests` has one row for each settled request, appended and never changed. Its columns are the
+-- fields of the lines in the spool.
+CREATE TABLE requests (
+    request_id VARCHAR NOT NULL,
+    ts_ms BIGINT NOT NULL,
+    worker_id VARCHAR NOT NULL,
+    principal_kind VARCHAR NOT NULL,
+    key_id VARCHAR,
+    session_tag VARCHAR,
+    endpoint VARCHAR NOT NULL,
+    method VARCHAR NOT NULL,
+    path VARCHAR NOT NULL,
+    model VARCHAR,
+    provider VARCHAR,
+    connection_id VARCHAR,
+    upstream_model VARCHAR,
+    stream BOOLEAN NOT NULL,
+    status INTEGER NOT NULL,
+    outcome VARCHAR NOT NULL,
+    error_kind VARCHAR,
+    tokens_input BIGINT NOT NULL,
+    tokens_output BIGINT NOT NULL,
+    tokens_cached BIGINT NOT NULL,
+    tokens_reasoning BIGINT NOT NULL,
+    tokens_cache_write BIGINT NOT NULL,
+    cost_usd_micros BIGINT NOT NULL,
+    latency_ms DOUBLE NOT NULL,
+    ttft_ms DOUBLE,
+    attempts INTEGER NOT NULL,
+    bytes_request BIGINT NOT NULL,
+    bytes_response BIGINT NOT NULL,
+    no_log BOOLEAN NOT NULL,
+    session_id VARCHAR,
+    combo VARCHAR,
+    strategy VARCHAR,
+    -- The response cache.
+    cache VARCHAR,
+    cache_kind VARCHAR,
+    cost_saved_usd_micros BIGINT,
+    trace_id VARCHAR,
+    span_id VARCHAR,
+    parent_span_id VARCHAR,
+    -- Findings of guardrails: `name;found=kind;action=action`, separated by commas.
+    guardrails VARCHAR,
+    -- Compression of the conversation: tokens of its texts, the price of the saved tokens as input, and the reasons why texts were not
+    -- changed: `engine:reason=count`, separated by commas.
+    compression VARCHAR,
+    compression_tokens_before BIGINT,
+    compression_tokens_after BIGINT,
+    compression_ms DOUBLE,
+    compression_rejected VARCHAR,
+    compression_saved_usd_micros BIGINT,
+    -- The cost depends on tokens in the provider's one-hour cache, the service tier that the provider reported, and the prices that applied
+    -- (`flex,above_272000,cached_input`).
+    tokens_cache_write_hour BIGINT,
+    service_tier VARCHAR,
+    price_tiers VARCHAR,
+    -- The groups of the key when the call was admitted: their ids from the topmost down, separated by `/`, and the tags of the key and
+    -- the groups between commas. They stay when the key is moved.
+    group_path VARCHAR,
+    tags VARCHAR,
+    -- The injected fault.
+    chaos VARCHAR,
+    -- Whether the conversation stayed with the target whose provider has it in its prompt cache.
+    cache_hold VARCHAR,
+    -- The time from admission to the choice of targets, and the failed attempts, separated by commas: `connection;kind;end;model`, and
+    -- `status;code;type;request id;message` if the provider answered.
+    chosen_ms DOUBLE,
+    failed_attempts VARCHAR,
+    -- The message that the caller of a failed request received, masked and of at most 300 bytes.
+    error_message VARCHAR,
+    -- Why a prompt was not read from the provider's cache: the conversation of the request, hashes of the segments of its prompt
+    -- (`tools.system.turns.hash.hash...`, the newest turn first), and the micro-dollars that a million cached tokens save. Only for models
+    -- with a lower price for cached input. The prompt is not stored.
+    conversation VARCHAR,
+    prompt_hashes VARCHAR,
+    cache_read_saving BIGINT
+);
 
+-- Segments that are in `requests`. A name is needed until its file is deleted, which follows the commit.
+CREATE TABLE segments (name VARCHAR NOT NULL, ingested_at_ms BIGINT NOT NULL);
+
+-- When each key was last used; this outlives the requests.
+CREATE TABLE key_uses (
+    key_id VARCHAR PRIMARY KEY,
+    last_used_ms BIGINT NOT NULL
+);
+
+-- The position up to which this database has read the log that the nodes of one PostgreSQL database share. Empty for a single node.
+CREATE TABLE log_place (log_id VARCHAR NOT NULL, position BIGINT NOT NULL, segment VARCHAR NOT NULL);
+
+-- Usage by minute, hour and day. A round of ingestion adds the sums of its records (`is_delta`) in the transaction that adds the records.
+-- The sum of a bucket's rows is always right, whatever arrives late or twice. The rows of a closed bucket are merged from time to time.
+-- All counts are integers, so the order of additions does not change them.
 CREATE TABLE dimensions (
     id INTEGER NOT NULL,
     key_id VARCHAR,
@@ -11,10 +101,12 @@ CREATE TABLE dimensions (
     model VARCHAR,
     upstream_model VARCHAR,
     combo VARCHAR,
-    strategy VARCHAR
+    strategy VARCHAR,
+    group_path VARCHAR,
+    tags VARCHAR
 );
 
--- From when on each level is whole: what is older may have been deleted. `requests` are the records themselves.
+-- The time from which each level is complete: older rows may have been deleted. `requests` are the records themselves.
 CREATE TABLE kept (level VARCHAR NOT NULL, from_ms BIGINT NOT NULL);
 INSERT INTO kept VALUES ('requests', 0), ('minute', 0), ('hour', 0), ('day', 0);
 
@@ -46,7 +138,9 @@ CREATE TABLE rollup_minute (
     rewrite_calls BIGINT NOT NULL,
     uncached_calls BIGINT NOT NULL,
     cache_write_max BIGINT NOT NULL,
-    last_ts_ms BIGINT NOT NULL
+    last_ts_ms BIGINT NOT NULL,
+    -- Requests whose cost is not known, or only in part. Sums of costs leave them out.
+    unpriced_requests BIGINT DEFAULT 0
 );
 
 CREATE TABLE rollup_hour (
@@ -77,7 +171,9 @@ CREATE TABLE rollup_hour (
     rewrite_calls BIGINT NOT NULL,
     uncached_calls BIGINT NOT NULL,
     cache_write_max BIGINT NOT NULL,
-    last_ts_ms BIGINT NOT NULL
+    last_ts_ms BIGINT NOT NULL,
+    -- Requests whose cost is not known, or only in part. Sums of costs leave them out.
+    unpriced_requests BIGINT DEFAULT 0
 );
 
 CREATE TABLE rollup_day (
@@ -108,7 +204,9 @@ CREATE TABLE rollup_day (
     rewrite_calls BIGINT NOT NULL,
     uncached_calls BIGINT NOT NULL,
     cache_write_max BIGINT NOT NULL,
-    last_ts_ms BIGINT NOT NULL
+    last_ts_ms BIGINT NOT NULL,
+    -- Requests whose cost is not known, or only in part. Sums of costs leave them out.
+    unpriced_requests BIGINT DEFAULT 0
 );
 
 -- Values in bins two per cent wide: latencies of completed requests and of the others (`latency`, `latency_failed`, in
@@ -143,8 +241,8 @@ CREATE TABLE histogram_day (
     total BIGINT NOT NULL
 );
 
--- What each record of a table comes to. The model of what was turned away before any provider was chosen is whatever the
--- caller wrote, so it is left out: rollups are kept long, and callers must not decide how many rows they have.
+-- The figures of each record of a table. Requests that were refused before a provider was chosen have no model here: it is any text of
+-- the caller, and callers must not decide how many rows the rollups have.
 CREATE MACRO usage_facts(source) AS TABLE
 WITH told AS (
     SELECT *,
@@ -152,7 +250,7 @@ WITH told AS (
         round(r.ttft_ms * 1000)::BIGINT AS first_us,
         outcome = 'completed' AS is_ok,
         provider IS NULL AND outcome IN ('refused', 'shed') AS is_stray,
-        -- A hit is told as one, or by how it came about.
+        -- Older records say `hit`, newer ones name the kind of hit.
         coalesce(cache IN ('hit', 'exact', 'vector', 'joined'), FALSE) AS is_hit,
         outcome = 'completed' AND provider IS NOT NULL AND tokens_input > 0 AND NOT is_hit AS is_call,
         outcome = 'completed' AND stream AND ttft_ms IS NOT NULL AND tokens_output > 0 AND latency_ms > ttft_ms
@@ -162,7 +260,8 @@ WITH told AS (
 SELECT
     ts_ms, key_id, endpoint, provider, connection_id,
     CASE WHEN NOT is_stray THEN model END AS model,
-    upstream_model, combo, strategy,
+    upstream_model, combo, strategy, group_path, tags,
+    request_id, session_tag, session_id, status, outcome, no_log,
     is_ok, is_call, tokens_cache_write AS written,
     1::BIGINT AS requests,
     (outcome NOT IN ('refused', 'shed'))::BIGINT AS let_through,
@@ -172,6 +271,7 @@ SELECT
     coalesce(cost_saved_usd_micros, 0) AS cost_saved_usd_micros,
     is_hit::BIGINT AS cache_hits,
     (cache IS NOT DISTINCT FROM 'miss')::BIGINT AS cache_misses,
+    coalesce(list_contains(string_split(price_tiers, ','), 'unpriced'), FALSE)::BIGINT AS unpriced_requests,
     whole_us AS latency_us,
     CASE WHEN is_ok THEN whole_us ELSE 0 END AS ok_latency_us,
     CASE WHEN is_ok THEN coalesce(first_us, 0) ELSE 0 END AS ttft_us,
@@ -199,109 +299,3 @@ FROM query_table(facts) WHERE is_call AND written > 0;
 
 CREATE VIEW request_facts AS FROM usage_facts('requests');
 CREATE VIEW request_values AS FROM usage_values('request_facts');
-
--- What is there already.
-INSERT INTO dimensions
-SELECT row_number() OVER (), key_id, endpoint, provider, connection_id, model, upstream_model, combo, strategy
-FROM (SELECT DISTINCT key_id, endpoint, provider, connection_id, model, upstream_model, combo, strategy FROM request_facts);
-
-INSERT INTO rollup_minute
-SELECT f.ts_ms - f.ts_ms % 60000, d.id, FALSE,
-    sum(f.requests)::BIGINT,
-    sum(f.let_through)::BIGINT,
-    sum(f.errors)::BIGINT,
-    sum(f.attempts)::BIGINT,
-    sum(f.tokens_input)::BIGINT,
-    sum(f.tokens_output)::BIGINT,
-    sum(f.tokens_cached)::BIGINT,
-    sum(f.tokens_reasoning)::BIGINT,
-    sum(f.tokens_cache_write)::BIGINT,
-    sum(f.cost_usd_micros)::BIGINT,
-    sum(f.cost_saved_usd_micros)::BIGINT,
-    sum(f.cache_hits)::BIGINT,
-    sum(f.cache_misses)::BIGINT,
-    sum(f.latency_us)::BIGINT,
-    sum(f.ok_latency_us)::BIGINT,
-    sum(f.ttft_us)::BIGINT,
-    sum(f.ttft_requests)::BIGINT,
-    sum(f.generation_us)::BIGINT,
-    sum(f.generation_tokens)::BIGINT,
-    sum(f.warm_calls)::BIGINT,
-    sum(f.cold_calls)::BIGINT,
-    sum(f.rewrite_calls)::BIGINT,
-    sum(f.uncached_calls)::BIGINT,
-    max(f.cache_write_max),
-    max(f.last_ts_ms)
-FROM request_facts f JOIN dimensions d ON d.key_id IS NOT DISTINCT FROM f.key_id AND d.endpoint IS NOT DISTINCT FROM f.endpoint AND d.provider IS NOT DISTINCT FROM f.provider AND d.connection_id IS NOT DISTINCT FROM f.connection_id AND d.model IS NOT DISTINCT FROM f.model AND d.upstream_model IS NOT DISTINCT FROM f.upstream_model AND d.combo IS NOT DISTINCT FROM f.combo AND d.strategy IS NOT DISTINCT FROM f.strategy
-GROUP BY ALL;
-
-INSERT INTO histogram_minute
-SELECT f.ts_ms - f.ts_ms % 60000, d.id, FALSE, f.measure, f.bin, count(*), sum(f.value)::BIGINT
-FROM request_values f JOIN dimensions d ON d.key_id IS NOT DISTINCT FROM f.key_id AND d.endpoint IS NOT DISTINCT FROM f.endpoint AND d.provider IS NOT DISTINCT FROM f.provider AND d.connection_id IS NOT DISTINCT FROM f.connection_id AND d.model IS NOT DISTINCT FROM f.model AND d.upstream_model IS NOT DISTINCT FROM f.upstream_model AND d.combo IS NOT DISTINCT FROM f.combo AND d.strategy IS NOT DISTINCT FROM f.strategy
-GROUP BY ALL;
-
-INSERT INTO rollup_hour
-SELECT bucket_ms - bucket_ms % 3600000, dimension_id, FALSE,
-    sum(requests)::BIGINT,
-    sum(let_through)::BIGINT,
-    sum(errors)::BIGINT,
-    sum(attempts)::BIGINT,
-    sum(tokens_input)::BIGINT,
-    sum(tokens_output)::BIGINT,
-    sum(tokens_cached)::BIGINT,
-    sum(tokens_reasoning)::BIGINT,
-    sum(tokens_cache_write)::BIGINT,
-    sum(cost_usd_micros)::BIGINT,
-    sum(cost_saved_usd_micros)::BIGINT,
-    sum(cache_hits)::BIGINT,
-    sum(cache_misses)::BIGINT,
-    sum(latency_us)::BIGINT,
-    sum(ok_latency_us)::BIGINT,
-    sum(ttft_us)::BIGINT,
-    sum(ttft_requests)::BIGINT,
-    sum(generation_us)::BIGINT,
-    sum(generation_tokens)::BIGINT,
-    sum(warm_calls)::BIGINT,
-    sum(cold_calls)::BIGINT,
-    sum(rewrite_calls)::BIGINT,
-    sum(uncached_calls)::BIGINT,
-    max(cache_write_max),
-    max(last_ts_ms)
-FROM rollup_minute GROUP BY ALL;
-
-INSERT INTO histogram_hour
-SELECT bucket_ms - bucket_ms % 3600000, dimension_id, FALSE, measure, bin, sum(requests)::BIGINT, sum(total)::BIGINT
-FROM histogram_minute GROUP BY ALL;
-
-INSERT INTO rollup_day
-SELECT bucket_ms - bucket_ms % 86400000, dimension_id, FALSE,
-    sum(requests)::BIGINT,
-    sum(let_through)::BIGINT,
-    sum(errors)::BIGINT,
-    sum(attempts)::BIGINT,
-    sum(tokens_input)::BIGINT,
-    sum(tokens_output)::BIGINT,
-    sum(tokens_cached)::BIGINT,
-    sum(tokens_reasoning)::BIGINT,
-    sum(tokens_cache_write)::BIGINT,
-    sum(cost_usd_micros)::BIGINT,
-    sum(cost_saved_usd_micros)::BIGINT,
-    sum(cache_hits)::BIGINT,
-    sum(cache_misses)::BIGINT,
-    sum(latency_us)::BIGINT,
-    sum(ok_latency_us)::BIGINT,
-    sum(ttft_us)::BIGINT,
-    sum(ttft_requests)::BIGINT,
-    sum(generation_us)::BIGINT,
-    sum(generation_tokens)::BIGINT,
-    sum(warm_calls)::BIGINT,
-    sum(cold_calls)::BIGINT,
-    sum(rewrite_calls)::BIGINT,
-    sum(uncached_calls)::BIGINT,
-    max(cache_write_max),
-    max(last_ts_ms)
-FROM rollup_hour GROUP BY ALL;
-
-INSERT INTO histogram_day
-SELECT bucket_ms - bucket_ms % 86400000, dimension_id, FALSE, measure, bin, sum(requests)::BIGINT, sum(total)::BIGINT
-FROM histogram_hour GROUP BY ALL;
