@@ -635,6 +635,12 @@ async def test_a_theme_is_kept_and_leads_nowhere_else(control, admin) -> None:
     assert '<html lang="en">' in page.text
 
 
+@pytest.mark.parametrize("address", ["//[", "https://[::1/x", f"https://a{chr(0x301) * 5000}/"])
+async def test_an_address_of_a_page_that_is_none_is_no_defect(control, admin, address: str) -> None:
+    answer = await post(control, admin, "/dashboard/theme", theme="dark", back=address)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard")
+
+
 async def test_a_form_of_the_console_is_in_the_audit_log_as_the_call_that_it_makes(
     control, admin
 ) -> None:

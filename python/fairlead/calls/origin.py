@@ -20,12 +20,12 @@ import json
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
 from fairlead.calls.caller import Caller, caller_of
 from fairlead.net.host import is_loopback
+from fairlead.net.url import split_url
 from fairlead.settings import ServeFields
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
@@ -68,7 +68,7 @@ def own_bases(config: ServeFields) -> frozenset[str]:
     base = public_base(config)
     if config.service_public_base_url is not None or not config.is_loopback:
         return frozenset({base})
-    parts = urlsplit(base)
+    parts = split_url(base)
     names = ("localhost", "127.0.0.1", "[::1]")
     return frozenset({base, *(f"{parts.scheme}://{name}:{config.port}" for name in names)})
 
@@ -90,7 +90,7 @@ def public_origin(request: Request, caller: Caller, config: ServeFields) -> str 
 
 def _named_origin(request: Request, caller: Caller, config: ServeFields) -> str | None:
     if config.service_public_base_url is not None:
-        parts = urlsplit(config.service_public_base_url)
+        parts = split_url(config.service_public_base_url)
         return f"{parts.scheme}://{parts.netloc}"
     if caller.scheme == "https":
         return f"https://{caller.host}" if _is_host(caller.host) else None
@@ -121,7 +121,7 @@ def is_for_others(config: ServeFields) -> bool:
     return (
         not config.is_loopback
         or config.service_trust_proxy
-        or (base is not None and not _is_loopback(urlsplit(base).netloc))
+        or (base is not None and not _is_loopback(split_url(base).netloc))
     )
 
 
@@ -220,7 +220,7 @@ def _is_address(host: str) -> bool:
     if not _is_host(host):
         return False
     try:
-        ipaddress.ip_address(urlsplit(f"//{host}").hostname or "")
+        ipaddress.ip_address(split_url(f"//{host}").hostname or "")
     except ValueError:
         return False
     return True
@@ -228,4 +228,4 @@ def _is_address(host: str) -> bool:
 
 def _is_loopback(host: str | None) -> bool:
     """Whether a `Host` header, with or without a port, is a loopback name."""
-    return _is_host(host) and is_loopback(urlsplit(f"//{host}").hostname or "")
+    return _is_host(host) and is_loopback(split_url(f"//{host}").hostname or "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
@@ -22,6 +22,7 @@ from fairlead.dashboard.registry import all_pages, find_page
 from fairlead.dashboard.render import ICON, SCRIPT, STYLE, Toast, answer, parts, takes_gzip
 from fairlead.dashboard.undo import Undos
 from fairlead.errors import FairleadError, Forbidden, InvalidRequest
+from fairlead.net.url import split_url
 from fairlead.records.people import Person, find_owner_person, find_person
 from fairlead.store.services import Services, ServicesDep, services_of
 from fairlead.style.page_style import THEME_COOKIE, THEMES, asset
@@ -184,7 +185,7 @@ async def _live(request: Request, services: Services, caller: Caller) -> Respons
     person = await _person(services, caller)
     if person is None:
         return Response(status_code=204)  # tells the browser not to come back
-    at = urlsplit(request.query_params.get("at", "")[:ADDRESS_MAX])
+    at = _address(request.query_params.get("at", ""))
     page, visit = _find(at.path.removeprefix("/dashboard").strip("/"), request, person)
     if page is None or (page.right == "manage" and not person.manages):
         return Response(status_code=204)
@@ -264,9 +265,17 @@ def _failed(visit: Visit, failure: Refused) -> Response:
     return answer(None, visit, replace(view, status=failure.status))
 
 
+def _address(text: str) -> SplitResult:
+    """The parts of the address of a page, which a visitor may have changed."""
+    try:
+        return split_url(text[:ADDRESS_MAX])
+    except ValueError:
+        return split_url("")
+
+
 def _choose_theme(fields: Mapping[str, str]) -> Response:
     theme = next((theme for theme in THEMES if theme == fields.get("theme")), "auto")
-    back = urlsplit(fields.get("back", ""))
+    back = _address(fields.get("back", ""))
     path = back.path if back.path.startswith("/dashboard") else "/dashboard"
     chosen = RedirectResponse(path, 303, {"cache-control": "no-store"})
     chosen.set_cookie(THEME_COOKIE, theme, YEAR_S, path="/", samesite="lax", httponly=True)

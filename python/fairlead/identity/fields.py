@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_core import PydanticCustomError
 
+from fairlead.identity.users import EMAIL_MAX_CHARS
 from fairlead.process.placeholder_password import is_placeholder
 from fairlead.settings import PASSWORD_MAX_CHARS
 
@@ -35,7 +36,7 @@ def _strong(secret: SecretStr) -> SecretStr:
     return secret
 
 
-Email = Annotated[str, Field(strict=True, max_length=254), AfterValidator(_email)]
+Email = Annotated[str, Field(strict=True, max_length=EMAIL_MAX_CHARS), AfterValidator(_email)]
 # A password that somebody types to prove who they are.
 Password = Annotated[SecretStr, Field(strict=True, min_length=1, max_length=PASSWORD_MAX_CHARS)]
 # A password that is being set.

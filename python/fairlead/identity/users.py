@@ -20,6 +20,7 @@ MANAGING_ROLES: frozenset[str] = frozenset({"owner", "admin"})
 
 OWNER_EMAIL = "owner@localhost"
 USERS_MAX = 10_000
+EMAIL_MAX_CHARS = 254
 
 _COLUMNS = (
     "id",
@@ -60,7 +61,12 @@ class User:
 
 
 def canonical_email(text: str) -> str:
-    """The canonical spelling of an address."""
+    """The canonical spelling of an address; empty for a text that is longer than any address.
+
+    The time of normalising combining characters grows by the square of their number.
+    """
+    if len(text) > EMAIL_MAX_CHARS:
+        return ""
     return unicodedata.normalize("NFKC", text).strip().casefold()
 
 

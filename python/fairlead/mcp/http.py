@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection
-from urllib.parse import urlsplit
 
 import structlog
 from starlette.requests import Request as HttpRequest
@@ -29,6 +28,7 @@ from fairlead.mcp.message import (
 from fairlead.mcp.revision import STATELESS, revision_of
 from fairlead.mcp.server import Server
 from fairlead.mcp.tool import Call
+from fairlead.net.url import split_url
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -121,7 +121,7 @@ def _form_of(accepts: list[str]) -> str | None:
 
 def _is_address(host: str) -> bool:
     try:
-        ipaddress.ip_address(urlsplit(f"//{host}").hostname or "")
+        ipaddress.ip_address(split_url(f"//{host}").hostname or "")
     except ValueError:
         return False
     return True

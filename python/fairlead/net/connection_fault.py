@@ -7,7 +7,9 @@ import socket
 import ssl
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
+
+from fairlead.net.url import split_url
 
 _CONTROLS: Final = re.compile(r"[\x00-\x20\x7f-\x9f]")
 
@@ -15,7 +17,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x20\x7f-\x9f]")
 def shown_address(url: str, *, with_path: bool = True) -> str:
     """An address as it may be shown: without user, password and query, which can be secrets."""
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         place = parts.netloc.rpartition("@")[2]
     except ValueError:
         return "an address that cannot be read"

@@ -15,10 +15,10 @@ import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from urllib.parse import urlsplit
 
 from fairlead import _core
 from fairlead.net.host import DEFAULT_PORTS, AddressRefused, spell_origin, split_address
+from fairlead.net.url import split_url
 
 POLICY = "public"
 URL_MAX_CHARS = 2048
@@ -156,7 +156,7 @@ class Egress:
 
 def host_and_port(url: str) -> tuple[str, int]:
     """Host and port of a normalised URL; an IPv6 address has no brackets."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     return parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
 
 

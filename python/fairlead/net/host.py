@@ -10,7 +10,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
+
+from fairlead.net.url import split_url
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -33,7 +35,7 @@ def split_address(text: str, *, instead_of_login: str = "") -> SplitResult:
     `instead_of_login` is advice that is appended where a login is refused. Raises `AddressRefused`.
     """
     try:
-        parts = urlsplit(text)
+        parts = split_url(text)
         port = parts.port
     except ValueError:
         raise AddressRefused("must be an http or https URL") from None

@@ -6,7 +6,8 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+
+from fairlead.net.url import split_url
 
 NODE_TOKEN_MIN: Final = 32
 _TOKEN_MAX: Final = 512
@@ -47,10 +48,10 @@ def read_control_urls(text: str) -> list[NodeAddress]:
 
 def _read_url(text: str) -> NodeAddress:
     try:
-        parts = urlsplit(text)
+        parts = split_url(text)
         port = parts.port
     except ValueError:
-        parts, port = urlsplit(""), None
+        parts, port = split_url(""), None
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
     if (
         parts.scheme != "https"

@@ -13,17 +13,17 @@ against them before each use (`check_given_for`): an address that was emptied in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 import orjson
 
 from fairlead.errors import InvalidRequest
 from fairlead.net.host import DEFAULT_PORTS
+from fairlead.net.url import split_url
 
 
 def origin_of(url: str) -> str:
     """`scheme://host[:port]` of a normalised URL, without the scheme's default port."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     scheme = parts.scheme.lower()
     host = (parts.hostname or "").lower()
     shown = f"[{host}]" if ":" in host else host

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
+
+from fairlead.net.url import split_url
 
 SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys")
 
@@ -14,7 +15,7 @@ def check_store_url(url: str) -> None:
     Several hosts between commas are servers of one cluster, and so is one host with `?cluster=true`.
     """
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
     except ValueError:
         raise ValueError("must be an address, such as redis://127.0.0.1:6379/0") from None
     if parts.scheme not in SCHEMES:
@@ -38,7 +39,7 @@ def check_store_url(url: str) -> None:
 
 def _check_host(host: str) -> None:
     try:
-        parts = urlsplit(f"//{host}")
+        parts = split_url(f"//{host}")
         name, port = parts.hostname, parts.port
     except ValueError:
         raise ValueError("the port must be a number from 1 to 65535") from None

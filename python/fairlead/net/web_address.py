@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from fairlead.net.host import is_loopback
+from fairlead.net.url import split_url
 
 
 def web_address(text: str) -> str:
     """The text, if it is a URL to which browsers and secrets may be sent."""
     try:
-        parts = urlsplit(text)
+        parts = split_url(text)
         is_local = is_loopback(parts.hostname or "")
         is_right = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
@@ -32,7 +31,7 @@ def web_address(text: str) -> str:
 def service_address(text: str) -> str:
     """The text without a trailing slash, if it is the base URL of a server that programs call."""
     try:
-        parts = urlsplit(text)
+        parts = split_url(text)
         is_right = parts.scheme in ("http", "https") and bool(parts.hostname)
         is_right = is_right and (parts.port is None or parts.port > 0)
     except ValueError:

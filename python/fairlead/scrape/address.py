@@ -6,9 +6,10 @@ import re
 import socket
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 
 from fairlead.errors import InvalidRequest
+from fairlead.net.url import join_url, split_url
 
 if TYPE_CHECKING:
     # The processes that read pages know addresses, and nothing of the network.
@@ -132,7 +133,7 @@ def canonical(url: str, base: str | None = None) -> str:
     if _FORBIDDEN.search(url):
         raise BadAddress("must not contain blanks, control characters or backslashes")
     try:
-        parts = urlsplit(urljoin(base, url) if base else url)
+        parts = split_url(join_url(base, url) if base else url)
         port = parts.port
     except ValueError:
         raise BadAddress("is not a valid URL") from None
@@ -159,7 +160,7 @@ def check_url(url: str, egress: Egress, param: str = "url") -> str:
     """
     try:
         known = canonical(url)
-        literal = _literal(urlsplit(known).hostname or "")
+        literal = _literal(split_url(known).hostname or "")
         if literal is not None and not egress.allows(literal):
             raise BadAddress("leads to a private or reserved address, which is not fetched")
     except BadAddress as fault:
@@ -169,12 +170,12 @@ def check_url(url: str, egress: Egress, param: str = "url") -> str:
 
 def is_page(url: str) -> bool:
     """Whether a link may lead to a page, by the suffix of its path."""
-    return not _SKIPPED_SUFFIXES.search(urlsplit(url).path)
+    return not _SKIPPED_SUFFIXES.search(split_url(url).path)
 
 
 def host_of(url: str) -> str:
     """Host and port of a canonical address."""
-    return urlsplit(url).netloc
+    return split_url(url).netloc
 
 
 @lru_cache(4096)

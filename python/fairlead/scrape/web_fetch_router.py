@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from fairlead.errors import InvalidRequest
+from fairlead.net.url import split_url
 from fairlead.scrape.address import check_url
 from fairlead.scrape.calls import answer_deadline, read_page
 from fairlead.scrape.fetch.fetcher import FetchFailed
@@ -80,13 +80,13 @@ async def _linked(
     scraper: Scraper, first: ScrapeResult, body: WebFetch, owner: str
 ) -> list[dict[str, Any]]:
     """The pages of the same host that are at most `depth` links away, nearest first."""
-    host = urlsplit(first.url).netloc
+    host = split_url(first.url).netloc
     seen = {_bare(first.url)}
     waiting = deque((link, 1) for link in _links(first))
     pages: list[dict[str, Any]] = []
     while waiting and len(pages) < PAGES_MAX - 1:
         url, depth = waiting.popleft()
-        if _bare(url) in seen or urlsplit(url).netloc != host:
+        if _bare(url) in seen or split_url(url).netloc != host:
             continue
         seen.add(_bare(url))
         try:

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import orjson
 
 from fairlead.errors import UpstreamInvalid
+from fairlead.net.url import split_url
 from fairlead.search.query import SearchQuery, SearchResult
 
 Kind = Literal["searxng", "brave", "serper", "tavily", "exa"]
@@ -48,7 +49,14 @@ def read_results(kind: str, body: bytes) -> list[SearchResult]:
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         hint = ": allow `format=json` there" if kind == "searxng" else ""
         raise UpstreamInvalid(f"The answer is not in the format of {kind}{hint}.") from None
-    return [one for one in found if one.url.startswith(("http://", "https://"))]
+    return [one for one in found if _is_address(one.url)]
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return split_url(url).scheme in ("http", "https")
+    except ValueError:
+        return False
 
 
 def text_with_domains(query: SearchQuery) -> str:

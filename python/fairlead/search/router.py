@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from fastapi import APIRouter, Response
@@ -19,6 +18,7 @@ from fairlead.money import micros_of, usd_of
 from fairlead.net.host import AddressRefused, spell_origin, split_address
 from fairlead.net.operator_egress import POLICY
 from fairlead.net.secret_origin import check_secret_origin
+from fairlead.net.url import split_url
 from fairlead.search.engines import ENGINES, Kind
 from fairlead.search.query import SearchQuery
 from fairlead.search.run import search
@@ -84,7 +84,7 @@ async def run_search(
             {
                 "title": found.title,
                 "url": found.url,
-                "display_url": urlsplit(found.url).netloc + urlsplit(found.url).path,
+                "display_url": split_url(found.url).netloc + split_url(found.url).path,
                 "snippet": found.snippet,
                 "position": body.offset + number,
                 "score": found.score,

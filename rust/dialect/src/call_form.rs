@@ -1,7 +1,7 @@
 //! The form of a call in the caller's dialect, and the tools that have another one at the provider.
 
 /// The form of a call in the caller's dialect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum CallForm {
     #[default]
     Function,
@@ -41,11 +41,6 @@ impl CallerTool {
     /// Returns a function that was only renamed.
     pub(crate) fn renamed(sent: String, own: String) -> Self {
         Self { sent, own, namespace: None, form: CallForm::Function }
-    }
-
-    /// Returns whether this is the tool with that form, name and namespace.
-    pub(crate) fn is(&self, namespace: Option<&str>, form: CallForm, own: &str) -> bool {
-        self.form == form && self.own == own && self.namespace.as_deref() == namespace
     }
 
     /// Returns whether a call has the same form in the caller's dialect.

@@ -1,6 +1,6 @@
 //! Assigns ids to tool calls in dialects where a call can lack an id and its result refers to the tool's name.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::text::Text;
 
@@ -10,8 +10,13 @@ pub(crate) struct CallIds {
     /// The prefix of generated ids.
     prefix: String,
     made: usize,
-    /// The names and ids of calls without a result so far.
-    open: VecDeque<(String, Text<'static>)>,
+    /// The ids of all calls; `None` for those with a result.
+    calls: Vec<Option<Text<'static>>>,
+    /// The first call that may be without a result.
+    first: usize,
+    /// The calls of each name and of each id, in order. Some have a result.
+    by_name: HashMap<String, VecDeque<usize>>,
+    by_id: HashMap<String, VecDeque<usize>>,
 }
 
 impl CallIds {
@@ -29,23 +34,32 @@ impl CallIds {
             let prefix = if self.prefix.is_empty() { "call_" } else { &self.prefix };
             format!("{prefix}{}", self.made).into()
         });
-        self.open.push_back((name.decode().into_owned(), id.clone().into_owned()));
+        let at = self.calls.len();
+        self.by_name.entry(name.decode().into_owned()).or_default().push_back(at);
+        self.by_id.entry(id.decode().into_owned()).or_default().push_back(at);
+        self.calls.push(Some(id.clone().into_owned()));
         id
     }
 
     /// Returns the id of the call that a result belongs to, by the result's id or its tool's name.
     pub(crate) fn of_result<'a>(&mut self, id: Option<Text<'a>>, name: &Text<'a>) -> Option<Text<'a>> {
-        let name = name.decode();
-        let is_it = |(called, known): &(String, Text<'static>)| match &id {
-            Some(id) => known.decode() == id.decode(),
-            None => *called == *name,
+        let same = match &id {
+            Some(id) => self.by_id.get_mut(&*id.decode()),
+            None => self.by_name.get_mut(&*name.decode()),
         };
-        let known = self.open.iter().position(is_it).and_then(|at| self.open.remove(at)).map(|(_, id)| id);
+        let calls = &mut self.calls;
+        let known = same.and_then(|same| std::iter::from_fn(|| same.pop_front()).find_map(|at| calls[at].take()));
         id.or(known)
     }
 
     /// Returns the id of the first call without a result, for a result that does not identify its call.
     pub(crate) fn of_next<'a>(&mut self) -> Option<Text<'a>> {
-        self.open.pop_front().map(|(_, id)| id)
+        while let Some(call) = self.calls.get_mut(self.first) {
+            self.first += 1;
+            if let Some(id) = call.take() {
+                return Some(id);
+            }
+        }
+        None
     }
 }

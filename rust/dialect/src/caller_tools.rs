@@ -3,6 +3,9 @@
 //! A custom tool takes a text, a namespace groups functions, and the caller itself runs shells and patches. Every
 //! provider has functions, so each of these tools becomes one. The answer's call has the caller's form again.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use fairlead_core::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -70,17 +73,24 @@ impl<'a> CustomIn<'a> {
 /// Adds a tool under a name that no other tool of the request has. A search can find a tool that is already offered.
 pub(crate) fn add<'a>(mut tool: Tool<'a>, namespace: Option<&str>, form: CallForm, request: &mut Request<'a>) {
     let own = tool.name.decode().into_owned();
-    let is_it = |other: &CallerTool| other.is(namespace, form, &own);
-    if request.caller_tools.iter().any(is_it) {
+    if request.offered.caller_tool(namespace, form, &own).is_some() {
         return;
     }
     let mut sent = flat_name(namespace, &own);
-    while request.tools.iter().any(|other| other.name.decode() == sent.as_str()) {
+    while request.offered.has(&sent) {
         sent.push('_');
     }
     tool.name = sent.clone().into();
+    let changed = CallerTool { sent, own, namespace: namespace.map(str::to_owned), form };
+    request.offered.insert_caller_tool(&changed, request.caller_tools.len());
+    request.caller_tools.push(changed);
+    offer(tool, request);
+}
+
+/// Adds a tool under its own name.
+pub(crate) fn offer<'a>(tool: Tool<'a>, request: &mut Request<'a>) {
+    request.offered.insert(&tool.name.decode());
     request.tools.push(tool);
-    request.caller_tools.push(CallerTool { sent, own, namespace: namespace.map(str::to_owned), form });
 }
 
 /// Returns the name of a function in a namespace. Some namespaces end with the separator.
@@ -103,7 +113,7 @@ pub(crate) fn sent_name<'a>(
         return name.clone();
     }
     let own = name.decode();
-    match request.caller_tools.iter().find(|tool| tool.is(namespace, form, &own)) {
+    match request.offered.caller_tool(namespace, form, &own).and_then(|at| request.caller_tools.get(at)) {
         Some(tool) => tool.sent.clone().into(),
         None => flat_name(namespace, &own).into(),
     }
@@ -119,7 +129,8 @@ pub(crate) fn text_arguments(input: &Text<'_>) -> String {
 /// Offers only the allowed tools, in the order of the request.
 pub(crate) fn offer_allowed(request: &mut Request<'_>) {
     let Some(names) = request.allowed_tools.take() else { return };
-    request.tools.retain(|tool| names.iter().any(|name| name.decode() == tool.name.decode()));
+    let names: HashSet<Cow<'_, str>> = names.iter().map(Text::decode).collect();
+    request.tools.retain(|tool| names.contains(&tool.name.decode()));
 }
 
 /// The words that name a choice of several tools.

@@ -23,7 +23,7 @@
 //!   `cache_hints`, which `prompt_cache_edits` adds to forwarded bodies
 //! - `accepted`, `accepted_media`, `left_out` and `tool_names`: what a model accepts, members that are dropped, tools that
 //!   are renamed
-//! - `call_form`, `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions;
+//! - `call_form`, `offered`, `caller_tools` and `text_argument`: tools that only the caller's dialect has, as functions;
 //!   `result_parts`: pictures inside the text of a tool's result
 //! - `signature`, `portable_id`, `call_ids` and `unique_ids`: reasoning signatures, and ids of tool calls
 //! - `arguments`: arguments of tool calls in an answer; `media`: its images and audio
@@ -86,12 +86,15 @@ mod foreign;
 mod fuzz;
 mod gemini;
 mod left_out;
+#[cfg(test)]
+mod length_tests;
 mod lenient;
 mod media;
 #[cfg(test)]
 mod media_tests;
 mod model;
 mod moved_images;
+mod offered;
 // A dialect of callers only. Called by module path: `ollama::read`, `ollama::answer`.
 pub mod ollama;
 // The engine uses these modules directly for chat without translation: `openai::request::read`, `openai::stream`.

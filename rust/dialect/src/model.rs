@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::call_form::CallerTool;
+use crate::offered::Offered;
 use crate::text::Text;
 
 /// A request. Numbers that no rule reads are stored as text.
@@ -27,6 +28,8 @@ pub(crate) struct Request<'a> {
     pub(crate) allowed_tools: Option<Vec<Text<'a>>>,
     /// Those of the tools that have another name or form in the caller's dialect.
     pub(crate) caller_tools: Vec<CallerTool>,
+    /// The names of both, filled by dialects that have tools of other forms.
+    pub(crate) offered: Offered,
     /// The names of tools that only the caller's own provider runs.
     pub(crate) hosted_tools: Vec<String>,
     pub(crate) choice: Option<Choice<'a>>,

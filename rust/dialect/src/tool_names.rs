@@ -2,6 +2,7 @@
 //! have another form in the caller's dialect are stored here as well; the writer of the answer restores their form.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fairlead_core::{Letters, NameRule};
@@ -29,6 +30,7 @@ impl ToolNames {
                 tool.sent = sent;
             }
         }
+        let mut renamed = Renamed { known: renamed.iter().map(|tool| tool.sent.clone()).collect(), tools: renamed };
         for tool in &mut request.tools {
             change(&mut tool.name, rule, &mut renamed);
         }
@@ -41,7 +43,7 @@ impl ToolNames {
                 change(&mut call.name, rule, &mut renamed);
             }
         }
-        Self((!renamed.is_empty()).then(|| Arc::new(renamed)))
+        Self((!renamed.tools.is_empty()).then(|| Arc::new(renamed.tools)))
     }
 
     /// Merges both sets of names. If several providers are tried, the answer can come from any of them.
@@ -101,11 +103,17 @@ pub(crate) fn name_as_caller(event: &mut Event<'_>, id: &str, names: &ToolNames)
     }
 }
 
-fn change(name: &mut Text<'_>, rule: NameRule, renamed: &mut Vec<CallerTool>) {
+/// The tools with another name, and their names at the provider.
+struct Renamed {
+    known: HashSet<String>,
+    tools: Vec<CallerTool>,
+}
+
+fn change(name: &mut Text<'_>, rule: NameRule, renamed: &mut Renamed) {
     let own = name.decode();
     let Cow::Owned(sent) = fitted(&own, rule) else { return };
-    if !renamed.iter().any(|one| one.sent == sent) {
-        renamed.push(CallerTool::renamed(sent.clone(), own.into_owned()));
+    if renamed.known.insert(sent.clone()) {
+        renamed.tools.push(CallerTool::renamed(sent.clone(), own.into_owned()));
     }
     *name = sent.into();
 }

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node, all_nodes, find_node, find_node_by_name
@@ -15,6 +14,7 @@ from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.apis import Api, ApiSection
 from fairlead.gateway.providers.catalogue import PATHS, CatalogueProvider, catalogue
 from fairlead.net.secret_origin import origin_of
+from fairlead.net.url import split_url
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
 from fairlead.text.near_names import did_you_mean
@@ -138,7 +138,7 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
     own_url = specific.get("base_url")
     if own_url is not None and is_host_alone(provider, own_url):
         # Another host of the same cloud, such as a private endpoint, has the cloud's paths.
-        base_url = own_url + urlsplit(filled(provider, provider.base_url, specific)).path
+        base_url = own_url + split_url(filled(provider, provider.base_url, specific)).path
     else:
         base_url = own_url or filled(provider, provider.base_url, specific)
     models_url: str | None = f"{base_url}/models"
@@ -182,7 +182,7 @@ def _apis(
     def made(at: int, section: ApiSection) -> Api:
         base_url = filled(provider, section.base_url, specific)
         if own_url is not None:
-            base_url = own_url + urlsplit(base_url).path
+            base_url = own_url + split_url(base_url).path
         service = section.aws_service
         scope = {**aws, "service": service} if aws is not None and service is not None else None
         facts = "" if section.facts is None else f"{provider.id}#{at}"
@@ -196,7 +196,7 @@ def is_host_alone(provider: Provider, own_url: str) -> bool:
     different paths. An address with a path is another service, in the provider's dialect.
     """
     has_apis = isinstance(provider, CatalogueProvider) and bool(provider.apis)
-    return has_apis and not urlsplit(own_url).path
+    return has_apis and not split_url(own_url).path
 
 
 def _paths(provider: CatalogueProvider) -> dict[str, str]:

@@ -10,7 +10,7 @@ chat templates take reasoning's switches).
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from typing import Any
 
 from fairlead.gateway.models.table import ProviderModel
@@ -327,7 +327,7 @@ def _parse_price(pricing: dict[str, Any]) -> dict[str, int] | None:
             continue
         try:
             micros = Decimal(text) * _MICROS_PER_MILLION
-        except InvalidOperation:
+        except DecimalException:
             return None
         if not micros.is_finite() or not 0 <= micros <= LARGEST:
             return None

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
 from pydantic import SecretStr
@@ -75,6 +75,7 @@ from fairlead.gateway.sign_in.table import (
 )
 from fairlead.moment import moment_of, now_ms
 from fairlead.net.secret_origin import check_given_for, is_given_for, spell_origins
+from fairlead.net.url import split_url
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
@@ -336,7 +337,12 @@ def _sign_in_view(sign_in: SignIn) -> SignInView:
 def _read_back(body: Exchange) -> tuple[str, str]:
     """Code and state, out of the body or of the address that it holds."""
     text = body.code.get_secret_value().strip()
-    parameters = dict(parse_qsl(urlsplit(text).query)) if "://" in text else {"code": text}
+    try:
+        parameters = dict(parse_qsl(split_url(text).query)) if "://" in text else {"code": text}
+    except ValueError:
+        raise InvalidRequest(
+            "code is neither a code nor the address with it.", param="code"
+        ) from None
     if "error" in parameters:
         raise InvalidRequest(
             f"The provider refused the sign-in with `{parameters['error'][:100]}`.", param="code"

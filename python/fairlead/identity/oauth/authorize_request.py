@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from fairlead.identity.oauth.documents import NoClient, is_document_id
 from fairlead.identity.oauth.issuer import Issuer
 from fairlead.identity.oauth.parameters import Parameters
 from fairlead.identity.oauth.records import Client
 from fairlead.identity.oauth.redirect import is_same, with_answer
+from fairlead.net.url import split_url
 
 PATH = "/oauth/authorize"
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -71,7 +72,7 @@ class AuthorizeRequest:
     @property
     def client_host(self) -> str | None:
         """The host of the document that describes the client; None for a client that registered."""
-        return urlsplit(self.client.id).netloc if is_document_id(self.client.id) else None
+        return split_url(self.client.id).netloc if is_document_id(self.client.id) else None
 
     def approved(self, code: str) -> str:
         """The address that takes the code to the client."""

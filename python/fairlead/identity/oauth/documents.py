@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -27,6 +26,7 @@ from fairlead.identity.rate_window import RateWindow
 from fairlead.moment import now_ms
 from fairlead.net.egress import Egress
 from fairlead.net.host import AddressRefused
+from fairlead.net.url import split_url
 
 FETCHES_A_MINUTE = 20
 FETCHES_AT_ONCE = 8
@@ -140,7 +140,7 @@ def fault_of_id(client_id: str) -> str | None:
     if "#" in client_id:
         return "its id has a fragment"
     try:
-        parts = urlsplit(client_id)
+        parts = split_url(client_id)
         if parts.port == 0 or not parts.hostname:
             return "its id names no host"
     except ValueError:

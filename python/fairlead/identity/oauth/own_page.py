@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from fastapi import Request
 
 from fairlead.identity.oauth.issuer import Issuer
+from fairlead.net.url import split_url
 
 
 def is_own_page(request: Request, issuer: Issuer) -> bool:
@@ -18,7 +17,7 @@ def is_own_page(request: Request, issuer: Issuer) -> bool:
     if len(referers) != 1:
         return False
     try:
-        parts = urlsplit(referers[0])
+        parts = split_url(referers[0])
     except ValueError:
         return False
     return f"{parts.scheme}://{parts.netloc}" == issuer.origin

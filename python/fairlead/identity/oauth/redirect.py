@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, quote
 
 from fairlead.net.host import is_loopback
+from fairlead.net.url import split_url
 
 MAX_BYTES = 2048
 
@@ -59,19 +60,19 @@ def with_answer(uri: str, **answer: str | None) -> str:
     query = "&".join(
         f"{name}={quote(value, safe='')}" for name, value in answer.items() if value is not None
     )
-    joined = "&" if urlsplit(uri).query else "" if uri.endswith("?") else "?"
+    joined = "&" if split_url(uri).query else "" if uri.endswith("?") else "?"
     return f"{quote(uri, safe=_SAFE)}{joined}{query}"
 
 
 def source_of(uri: str) -> str:
     """The address's origin as a Content-Security-Policy source, which cannot express IPv6."""
-    parts = urlsplit(uri)
+    parts = split_url(uri)
     return f"{parts.scheme}:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"
 
 
 def _split(uri: str) -> SplitResult | None:
     try:
-        parts = urlsplit(uri)
+        parts = split_url(uri)
         # Reading the port checks it; a colon without a port could be read in two ways.
         if parts.port == 0 or parts.netloc.endswith(":"):
             return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from fairlead.identity.oidc.provider import Identity, OidcFailed
 from fairlead.identity.users import (
+    EMAIL_MAX_CHARS,
     USERS_MAX,
     User,
     bind_identity,
@@ -25,8 +26,6 @@ from fairlead.identity.users import (
     new_user,
 )
 from fairlead.store.file import Connection
-
-EMAIL_MAX_CHARS = 254
 
 
 @dataclass(frozen=True, slots=True)

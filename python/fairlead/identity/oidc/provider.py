@@ -12,11 +12,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import quote_plus
 
 import orjson
 
 from fairlead.errors import UpstreamOverloaded
+from fairlead.net.url import split_url
 from fairlead.store.sign_on import SignOn
 
 if TYPE_CHECKING:
@@ -268,7 +269,11 @@ class Provider:
 
     def _endpoint(self, document: dict[str, Any], name: str) -> str:
         url = document.get(name)
-        allowed = {"https", urlsplit(self.issuer).scheme}
-        if not isinstance(url, str) or urlsplit(url).scheme not in allowed or "#" in url:
+        allowed = {"https", split_url(self.issuer).scheme}
+        try:
+            is_right = isinstance(url, str) and split_url(url).scheme in allowed and "#" not in url
+        except ValueError:
+            is_right = False
+        if not is_right:
             raise OidcFailed("provider", f"its {name} is not an https address")
-        return url
+        return str(url)

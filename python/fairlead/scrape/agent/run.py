@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 
 from fairlead.calls.model import Model
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.moment import now_ms
+from fairlead.net.url import split_url
 from fairlead.scrape.address import BadAddress, canonical, check_url
 from fairlead.scrape.agent.action import Decision, Finish
 from fairlead.scrape.agent.prompt import Observation, Task, decide
@@ -72,7 +72,9 @@ class AgentRun:
         self._announce_change = announce
         self._ask = ask
         self._model = Model(services.config, job.owner, ask.model or "")
-        self._hosts: set[str] | None = None if ask.allow_other_sites else {urlsplit(job.url).netloc}
+        self._hosts: set[str] | None = (
+            None if ask.allow_other_sites else {split_url(job.url).netloc}
+        )
         self._steps: list[dict[str, Any]] = []
         self._url = job.url
         self._session: Session | None = None
@@ -108,7 +110,7 @@ class AgentRun:
             self._note = _RESTARTED
             if self._hosts is not None:
                 # A host that was visited before was allowed then.
-                self._hosts.add(urlsplit(page.url).netloc)
+                self._hosts.add(split_url(page.url).netloc)
 
     async def _run_steps(self) -> None:
         """Takes steps until the job has ended, at the latest when none is left."""
@@ -179,7 +181,7 @@ class AgentRun:
         if self._hosts is not None and is_first:
             # The start may have redirected: the host that it ended at belongs to the site.
             self._note_address(session.page.url)
-            self._hosts.add(urlsplit(self._url).netloc)
+            self._hosts.add(split_url(self._url).netloc)
             await self._scraper.sessions.confine(session, self._is_allowed)
         return session
 
@@ -238,7 +240,7 @@ class AgentRun:
         return url
 
     def _is_allowed(self, url: str) -> bool:
-        parts = urlsplit(url)
+        parts = split_url(url)
         return self._hosts is None or parts.netloc in self._hosts or parts.scheme == "about"
 
     def _note_address(self, url: str) -> None:
@@ -327,4 +329,4 @@ class AgentRun:
 
 
 def _away(url: str) -> str:
-    return f"That leads to another site, {urlsplit(url).netloc[:200]}, which is not visited."
+    return f"That leads to another site, {split_url(url).netloc[:200]}, which is not visited."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from typing import Final
-from urllib.parse import urlsplit
 
 import structlog
 
 from fairlead.net.egress import AddressForbidden, Egress
+from fairlead.net.url import split_url
 from fairlead.scrape.address import BAD_PORTS
 
 HEAD_MAX_BYTES: Final = 64 * 1024
@@ -76,7 +76,7 @@ class GuardedProxy:
         method, target, _ = line.decode("latin-1").split(" ", 2)
         is_tunnel = method == "CONNECT"
         try:
-            parts = urlsplit(f"//{target}" if is_tunnel else target)
+            parts = split_url(f"//{target}" if is_tunnel else target)
             port = parts.port or 80
         except ValueError:
             await _refuse(writer, 403)

@@ -9,10 +9,10 @@ import time
 from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from fairlead.errors import FairleadError
 from fairlead.net.egress import AddressForbidden, NameUnknown
+from fairlead.net.url import split_url
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.browser.actions import Downloads, act, archive_of, pdf_of, picture_of
 from fairlead.scrape.browser.api_calls import Calls
@@ -118,7 +118,7 @@ class JobReader:
 
 async def check_destination(browser: Browser, url: str) -> None:
     """Refuses an address that the proxy would refuse, before the browser asks for it and with a plain reason."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         async with asyncio.timeout(RESOLVE_S):

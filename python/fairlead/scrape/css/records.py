@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 import orjson
@@ -18,6 +17,7 @@ import orjson
 from fairlead.calls.model import Model, ModelAnswer
 from fairlead.errors import FairleadError, InvalidRequest, UpstreamTimeout
 from fairlead.moment import now_ms
+from fairlead.net.url import split_url
 from fairlead.scrape.calls import read_page, resolve_model
 from fairlead.scrape.css.heal import SelectorTrial, find_selectors
 from fairlead.scrape.css.schema import AutoOptions, CssSchema, RecordsRequest
@@ -93,7 +93,7 @@ class _HealingLocks:
 
 def page_key(owner: str, url: str, ask: RecordsRequest) -> str:
     """The key under which a page's selectors are stored. It leaves out the query: pages of one path look alike."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     fields = [field.model_dump(mode="json") for field in ask.fields]
     text = orjson.dumps([owner, parts.scheme, parts.netloc, parts.path, fields])
     return hashlib.sha256(text).hexdigest()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
+
+from fairlead.net.url import split_url
 
 TYPES: Final = {
     "html": ("text/html", "application/xhtml+xml"),
@@ -62,7 +64,7 @@ def kind_of(body: bytes, content_type: str, url: str, archived: str | None) -> s
         if kind is None:
             raise UnknownKind(media_type[:100])
         return kind
-    ending = unquote(urlsplit(url).path).rpartition("/")[2].rpartition(".")[2].lower()
+    ending = unquote(split_url(url).path).rpartition("/")[2].rpartition(".")[2].lower()
     return _ENDINGS.get(ending) or ("text" if media_type == "text/plain" else _by_content(body))
 
 

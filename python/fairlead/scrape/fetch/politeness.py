@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from protego import Protego
 
+from fairlead.net.url import split_url
 from fairlead.scrape.address import host_of
 from fairlead.scrape.fetch.fetcher import ROBOT, Fetcher, FetchFailed
 from fairlead.scrape.fetch.robots import parse_robots, text_of
@@ -101,7 +101,7 @@ class Politeness:
 
     async def rules(self, url: str) -> Rules:
         """The rules of the address's origin; concurrent callers share one fetch."""
-        parts = urlsplit(url)
+        parts = split_url(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         task = self._rules.get(origin)
         if task is not None and task.done() and _is_stale(task):

@@ -12,12 +12,12 @@ import re
 import zipfile
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 from starlette.responses import StreamingResponse
 
 from fairlead.errors import NotFound
+from fairlead.net.url import split_url
 from fairlead.scrape.jobs.table import Job, Kind, Page, PageSelection, find_job, list_pages
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
@@ -103,7 +103,7 @@ def _add(archive: zipfile.ZipFile, pages: list[Page], form: str) -> list[dict[st
     for page in pages:
         document = orjson.loads(page.document or "{}")
         ending = "json" if form == "json" else _ENDINGS.get(document.get("contentType", ""), "txt")
-        path = _UNSAFE.sub("-", urlsplit(page.url).path).strip("-")[:60] or "index"
+        path = _UNSAFE.sub("-", split_url(page.url).path).strip("-")[:60] or "index"
         name = f"{page.number:05d}-{path}.{ending}"
         text = page.document if form == "json" else document.get("content", "")
         archive.writestr(name, text or "")

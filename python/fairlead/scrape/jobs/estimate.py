@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 
 from fairlead.moment import now_ms
+from fairlead.net.url import split_url
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.map.cache import find_map, map_key
 from fairlead.scrape.map.sitemap import sitemap_urls
@@ -122,7 +122,7 @@ async def _read_cached_map(services: Services, owner: str, url: str, view: SiteV
 
 def _add(view: SiteView, url: str, links: list[str]) -> int:
     """Adds the links that belong to the site; their number, without the start itself."""
-    site = urlsplit(url).netloc
-    own = {link for link in links if urlsplit(link).netloc == site and link != url}
+    site = split_url(url).netloc
+    own = {link for link in links if split_url(link).netloc == site and link != url}
     view.known |= own
     return len(own)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 from typing import Final
-from urllib.parse import urlsplit
 
+from fairlead.net.url import split_url
 from fairlead.scrape.address import is_page
 from fairlead.scrape.jobs.table import FrontierEntry
 from fairlead.scrape.page.patterns import AddressPatterns
@@ -36,7 +36,7 @@ class Frontier:
     def __init__(self, request: CrawlRequest | None, start: str) -> None:
         self._depth_max = request.depth_max if request else 0
         self._subdomains = bool(request and request.allow_subdomains)
-        self._hosts = {urlsplit(start).netloc}
+        self._hosts = {split_url(start).netloc}
         self._known: set[str] = set()
         self._waiting: list[tuple[int, int, str]] = []
         self._next = 0
@@ -57,7 +57,7 @@ class Frontier:
 
     def add_host_of(self, url: str) -> None:
         """Adds the host of the start page's final address to the site: the start may have been redirected."""
-        self._hosts.add(urlsplit(url).netloc)
+        self._hosts.add(split_url(url).netloc)
 
     @property
     def depth(self) -> int:
@@ -94,7 +94,7 @@ class Frontier:
     def _is_inside(self, url: str) -> bool:
         if not is_page(url):
             return False
-        host = urlsplit(url).netloc
+        host = split_url(url).netloc
         if host in self._hosts:
             return True
         return self._subdomains and any(host.endswith("." + own) for own in self._hosts)

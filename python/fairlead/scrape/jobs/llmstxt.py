@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import orjson
 
+from fairlead.net.url import split_url
 from fairlead.scrape.jobs.table import Page
 
 FULL_MAX_CHARS: Final = 5_000_000
@@ -43,7 +44,7 @@ def llms_txt(documents: list[dict[str, Any]]) -> str:
         title = _line(document["title"]).replace("[", "(").replace("]", ")") or document["url"]
         line = f"- [{title}]({document['url']})" + (f": {description}" if description else "")
         sections.setdefault(_section(document["url"]), []).append(line)
-    head = [f"# {_line(first['title']) or urlsplit(first['url']).netloc}"]
+    head = [f"# {_line(first['title']) or split_url(first['url']).netloc}"]
     if description := _line(first["metadata"].get("description", "")):
         head.append(f"> {description}")
     for name, lines in sections.items():
@@ -74,7 +75,7 @@ class FullText:
 
 
 def _section(url: str) -> str:
-    first, slash, _ = urlsplit(url).path.lstrip("/").partition("/")
+    first, slash, _ = split_url(url).path.lstrip("/").partition("/")
     return _line(unquote(first)).replace("-", " ").capitalize() if slash else "Pages"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 from fastapi import APIRouter
 
+from fairlead.net.url import split_url
 from fairlead.scrape.address import check_url
 from fairlead.scrape.jobs.llmstxt import FullText, llms_txt, read_entries
 from fairlead.scrape.jobs.start import new_job, start_job
@@ -63,7 +63,7 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
             after = pages[-1].place
             entries += await asyncio.to_thread(read_entries, pages, text if wants_text else None)
         view["result"] = {
-            "host": urlsplit(job.url).netloc,
+            "host": split_url(job.url).netloc,
             "pageCount": len(entries),
             "llmstxt": llms_txt(entries),
         }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from fairlead.errors import InvalidRequest, RateLimited
+from fairlead.net.url import split_url
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.map.sitemap import sitemap_urls
 from fairlead.scrape.page.patterns import AddressPatterns
@@ -79,7 +79,7 @@ class Discovery:
                     waiting.append(link)
 
     def _belongs(self, link: str) -> bool:
-        host, own = urlsplit(link).hostname or "", urlsplit(self._url).hostname or ""
-        if urlsplit(link).netloc == urlsplit(self._url).netloc:
+        host, own = split_url(link).hostname or "", split_url(self._url).hostname or ""
+        if split_url(link).netloc == split_url(self._url).netloc:
             return True
         return self._request.include_subdomains and host.endswith("." + own.removeprefix("www."))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Final
-from urllib.parse import urlsplit
 
 import structlog
 
+from fairlead.net.url import split_url
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.scraper import Scraper
@@ -24,7 +24,7 @@ async def sitemap_urls(scraper: Scraper, url: str, limit: int, owner: str = "") 
     """Addresses of the site's sitemaps, in order, each once, at most `limit`. They are read for `owner`, in the
     processes that read pages: the text is untrusted.
     """
-    parts = urlsplit(url)
+    parts = split_url(url)
     rules = await scraper.politeness.rules(url)
     waiting = deque(rules.sitemaps or [f"{parts.scheme}://{parts.netloc}/sitemap.xml"])
     read: set[str] = set()
@@ -46,7 +46,7 @@ async def sitemap_urls(scraper: Scraper, url: str, limit: int, owner: str = "") 
             )
         except FetchFailed as failure:
             # A sitemap that cannot be fetched or read leaves the others.
-            log.info("sitemap not read", host=urlsplit(target).netloc, reason=failure.code)
+            log.info("sitemap not read", host=split_url(target).netloc, reason=failure.code)
             continue
         if is_index:
             waiting.extend(addresses[: WAITING_MAX - len(waiting)])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
+
+from fairlead.net.url import split_url
 
 EACH_MAX: Final = 100
 
@@ -63,7 +65,7 @@ def contacts_of(text: str, links: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def _platform(href: str) -> str | None:
     try:
-        parts = urlsplit(href)
+        parts = split_url(href)
         host = (parts.hostname or "").removeprefix("www.")
     except ValueError:
         return None

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
-from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from fairlead.net.url import join_url
 
 RECORDS_MAX: Final = 1000
 ITEMS_MAX: Final = 200
@@ -194,6 +195,6 @@ def number_of(text: str) -> int | float | None:
 
 def _absolute(text: str, base: str) -> str:
     try:
-        return urljoin(base, text)
+        return join_url(base, text)
     except ValueError:
         return text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
+from fairlead.net.url import split_url
 from fairlead.scrape.address import URL_MAX_CHARS, BadAddress, canonical
 
 # A path on the page's own host that is canonical already: most links of most pages.
@@ -25,7 +25,7 @@ def base_of(tree: LexborHTMLParser, url: str) -> str:
 
 def links_of(written: list[dict[str, Any]], base: str) -> list[dict[str, str]]:
     """`url` and `text` of each http(s) link, in order, each address once."""
-    parts = urlsplit(base)
+    parts = split_url(base)
     origin = f"{parts.scheme}://{parts.netloc}"
     remaining = URL_MAX_CHARS - len(origin)
     found: dict[str, str] = {}

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from fairlead import _core
+from fairlead.net.url import split_url
 
 # Jobs whose compiled patterns a process keeps. Those of one job take 12 MiB at most.
 COMPILED_KEPT: Final = 8
@@ -62,7 +62,7 @@ def judge_addresses(question: dict[str, Any]) -> dict[str, Any]:
         "accepted": [
             url
             for url in question["addresses"]
-            if compiled.accepts(url, urlsplit(url).path) and _has_words(url, words)
+            if compiled.accepts(url, split_url(url).path) and _has_words(url, words)
         ]
     }
 

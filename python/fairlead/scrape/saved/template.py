@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Annotated, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from pydantic import Field, StrictStr
 
 from fairlead.errors import InvalidRequest
 from fairlead.net.egress import Egress
+from fairlead.net.url import split_url
 from fairlead.scrape.address import check_url
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_]{0,39})\}")
@@ -26,7 +27,7 @@ Parameters = Annotated[
 def check_template(url: str, params: Mapping[str, str | None], egress: Egress) -> None:
     """`InvalidRequest` for a template that no values make an address, or whose parameters differ from `params`."""
     check_url(_PARAMETER.sub("x", url), egress)
-    parts = urlsplit(url)
+    parts = split_url(url)
     if _PARAMETER.search(parts.netloc) or _PARAMETER.search(parts.scheme):
         raise InvalidRequest("url may have parameters in its path and query only.", param="url")
     unknown = set(_PARAMETER.findall(url)) ^ set(params)
@@ -58,4 +59,4 @@ def fill(url: str, params: Mapping[str, str | None], sent: Mapping[str, str], *,
 
 
 def _segments(url: str) -> list[str]:
-    return urlsplit(url).path.split("/")
+    return split_url(url).path.split("/")

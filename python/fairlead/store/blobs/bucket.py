@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import orjson
@@ -19,6 +19,7 @@ import orjson
 from fairlead import _core
 from fairlead.errors import StorageUnavailable
 from fairlead.net.operator_egress import EgressTransport
+from fairlead.net.url import split_url
 from fairlead.settings.files import BucketLocation
 
 CONNECT_S: Final = 5.0
@@ -44,7 +45,7 @@ class Bucket:
         self._keys = orjson.dumps(
             {"access_key_id": access_key_id, "secret_access_key": secret_access_key}
         )
-        self._host = urlsplit(location.endpoint).netloc
+        self._host = split_url(location.endpoint).netloc
         self._http = httpx.AsyncClient(
             transport=EgressTransport(),
             timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),

@@ -1,6 +1,8 @@
 //! Judges the texts of a JSON body and splices the replacements into it.
 
+use super::encoded::judge_encoded;
 use super::escapes::unescaped;
+use super::number::integer_of;
 use super::streamed_text::StreamedText;
 use super::text::judge_text;
 use super::walk::{walk, TextKind, Visitor, MIN_FINDING_BYTES};
@@ -37,14 +39,19 @@ pub(super) fn cuts(body: &[u8], actions: Actions, findings: &mut Findings) -> Ve
 }
 
 /// The replacement of a text, or `None` if it is unchanged.
-pub(super) fn judged(text: &str, is_json: bool, actions: Actions, findings: &mut Findings) -> Option<String> {
-    if is_json {
-        let out = StreamedText::new(true).push(text, actions, findings, true);
-        return (out != text).then_some(out);
+pub(super) fn judged(text: &str, kind: TextKind, actions: Actions, findings: &mut Findings) -> Option<String> {
+    match kind {
+        TextKind::Json => {
+            let out = StreamedText::new(true).push(text, actions, findings, true);
+            (out != text).then_some(out)
+        }
+        TextKind::Encoded => judge_encoded(text, actions, findings),
+        TextKind::Value | TextKind::Alone => {
+            let one = judge_text(text, actions);
+            merge(findings, one.findings);
+            one.redacted
+        }
     }
-    let one = judge_text(text, actions);
-    merge(findings, one.findings);
-    one.redacted
 }
 
 struct Judge<'b> {
@@ -60,7 +67,7 @@ impl Visitor for Judge<'_> {
             return;
         }
         let Some(text) = read(&self.body[span.clone()]) else { return };
-        if let Some(redacted) = judged(&text, kind == TextKind::Json, self.actions, self.findings) {
+        if let Some(redacted) = judged(&text, kind, self.actions, self.findings) {
             self.cuts.push((span, write(redacted)));
         }
     }
@@ -83,7 +90,7 @@ pub(super) fn splice(body: &[u8], cuts: &[(Range<usize>, String)]) -> Vec<u8> {
 /// does not hide the remaining text.
 pub(super) fn read(raw: &[u8]) -> Option<Cow<'_, str>> {
     if raw.first().is_some_and(u8::is_ascii_digit) {
-        return Some(String::from_utf8_lossy(raw));
+        return Some(integer_of(raw).map_or_else(|| String::from_utf8_lossy(raw), Cow::Owned));
     }
     let inner = raw.get(1..raw.len().checked_sub(1)?)?;
     if memchr::memchr(b'\\', inner).is_none() {

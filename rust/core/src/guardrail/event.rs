@@ -1,7 +1,8 @@
 //! One stream event as the guardrails read it: the texts in it, the output that each belongs to, and the texts that it
 //! ends.
 
-use super::walk::{name_at, walk, TextKind, Visitor};
+use super::names::name_at;
+use super::walk::{walk, TextKind, Visitor};
 use serde_json::Value;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -64,7 +65,7 @@ pub(super) struct Text {
     pub(super) span: Range<usize>,
     name: Range<usize>,
     node: usize,
-    kind: TextKind,
+    pub(super) kind: TextKind,
 }
 
 impl Visitor for Event<'_> {
@@ -165,7 +166,10 @@ impl<'d> Event<'d> {
 
     /// Whether the text continues the text of an earlier event with the same key. Otherwise it is complete.
     pub(super) fn is_delta(&self, text: &Text) -> bool {
-        if text.kind == TextKind::Alone || self.nodes.is_empty() || self.is_in_complete(text) {
+        if matches!(text.kind, TextKind::Alone | TextKind::Encoded)
+            || self.nodes.is_empty()
+            || self.is_in_complete(text)
+        {
             return false;
         }
         if self.kind.is_some() {

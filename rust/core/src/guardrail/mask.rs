@@ -3,6 +3,7 @@
 //! finding at the end of its last text is masked as well.
 
 use super::body::{read, write};
+use super::number::integer_of;
 use super::streamed_text::StreamedText;
 use super::text::judge_text;
 use super::{Action, Actions, Findings};
@@ -111,7 +112,8 @@ fn bare(raw: &[u8], is_secret: bool, is_last: bool) -> Cow<'_, [u8]> {
     if is_secret {
         return Cow::Owned([HIDDEN, blanks].concat());
     }
-    let text = String::from_utf8_lossy(token);
+    let number = integer_of(token).filter(|_| !is_last);
+    let text = number.map_or_else(|| String::from_utf8_lossy(token), Cow::Owned);
     let shown = mask_text(&text, is_last && blanks.is_empty());
     if shown == text {
         return Cow::Borrowed(raw);

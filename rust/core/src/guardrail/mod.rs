@@ -5,25 +5,31 @@
 //! (the finding is counted and reported in a header), redacts (the finding is replaced by its kind in brackets) or
 //! blocks (the request is refused, or the answer is withheld).
 //!
-//! [`text`] judges one text. [`body`] judges the texts of a JSON body, which [`walk`] finds by their member [`names`],
-//! and splices the replacements. [`streamed_text`] judges a text that arrives in pieces, and [`stream`] judges the
-//! events that carry them.
+//! [`text`] judges one text. [`body`] judges the texts of a JSON body, which [`walk`] finds by their member [`names`] and
+//! `siblings`, and splices the replacements. [`streamed_text`] judges a text that arrives in pieces, with a `scan` for
+//! each guardrail, and [`stream`] judges the events that carry them.
 //!
 //! The findings are defined in `personal`, `injection` and `credential`, as lists of `patterns`. `prefix` recognizes
-//! the beginning of a finding, so that streamed text can be held back. `escapes` decodes JSON strings, and `event`
-//! finds the texts of one stream event. `mask` removes findings from data that is stored for people, and `transcript`
-//! assembles a stream for them.
+//! the beginning of a finding, so that streamed text can be held back. `disguise` reads characters that only look
+//! different, `number` numbers, `escapes` decodes JSON strings, `encoded` reads text in base64, and `event` finds the texts
+//! of one stream event. `mask` removes findings from data that is stored for people, and `transcript` assembles a stream
+//! for them.
 
 mod body;
 mod credential;
+mod disguise;
+mod encoded;
 mod escapes;
 mod event;
 mod injection;
 mod mask;
 mod names;
+mod number;
 mod patterns;
 mod personal;
 mod prefix;
+mod scan;
+mod siblings;
 mod stream;
 #[cfg(test)]
 mod stream_tests;

@@ -5,6 +5,9 @@
 //! written by people or models. `tests/unit/python/test_guardrail_members.py` compares the lists with the types of the
 //! vendors' SDKs.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 /// The content of a member's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Holds {
@@ -115,6 +118,7 @@ fn is_choice(name: &[u8]) -> bool {
             | b"finishReason"
             | b"finish_reason"
             | b"mediaResolution"
+            | b"mediaType"
             | b"media_type"
             | b"mimeType"
             | b"mime_type"
@@ -230,6 +234,11 @@ fn is_unread(name: &[u8]) -> bool {
     )
 }
 
+/// Members that say of which type the `data` next to them is.
+pub(super) fn is_media_type(name: &[u8]) -> bool {
+    matches!(name, b"content_type" | b"mediaType" | b"media_type" | b"mimeType" | b"mime_type")
+}
+
 /// Objects whose `data` is base64, by their member name.
 pub(super) fn holds_base64(name: &[u8]) -> bool {
     matches!(name, b"audio" | b"blob" | b"inlineData" | b"inline_data" | b"input_audio")
@@ -253,4 +262,14 @@ pub(super) fn is_base64_kind(kind: &[u8]) -> bool {
 /// Objects whose `response` is the output of a tool.
 pub(super) fn is_tool_response(name: &[u8]) -> bool {
     matches!(name, b"functionResponse" | b"function_response" | b"toolResponse" | b"tool_response")
+}
+
+/// Decodes a name, which may contain escapes.
+pub(super) fn name_at<'b>(body: &'b [u8], span: &Range<usize>) -> Cow<'b, str> {
+    let raw = &body[span.clone()];
+    if memchr::memchr(b'\\', raw).is_none() {
+        return String::from_utf8_lossy(raw);
+    }
+    let quoted = &body[span.start - 1..=span.end];
+    serde_json::from_slice::<String>(quoted).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Owned)
 }

@@ -5,38 +5,48 @@ use regex::Regex;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A set of ASCII characters.
+/// A set of ASCII characters, and of the first bytes of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Characters(u128);
+pub(super) struct Characters {
+    ascii: u128,
+    /// First bytes of characters beyond ASCII, as bits from 0xC0 on.
+    leads: u64,
+}
 
 impl Characters {
     pub(super) const DIGITS: Self = Self::between(b'0', b'9');
     pub(super) const CAPITALS: Self = Self::between(b'A', b'Z');
 
     pub(super) const fn one(character: u8) -> Self {
-        Self(1 << character)
+        Self { ascii: 1 << character, leads: 0 }
     }
 
     pub(super) const fn either(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        Self { ascii: self.ascii | other.ascii, leads: self.leads | other.leads }
     }
 
     const fn between(first: u8, last: u8) -> Self {
-        Self(u128::MAX >> (127 - last) & u128::MAX << first)
+        Self { ascii: u128::MAX >> (127 - last) & u128::MAX << first, leads: 0 }
     }
 
-    /// The set of the ASCII characters in a text.
+    /// The set of the characters in a text.
     pub(super) fn of(text: &str) -> Self {
         // Two halves, because a shift of 64 bits is one instruction.
         let mut halves = [0_u64; 4];
         for byte in text.bytes() {
             halves[usize::from(byte >> 6)] |= 1 << (byte & 63);
         }
-        Self(u128::from(halves[0]) | u128::from(halves[1]) << 64)
+        Self { ascii: u128::from(halves[0]) | u128::from(halves[1]) << 64, leads: halves[3] }
     }
 
-    const fn has_any(self, others: Self) -> bool {
-        self.0 & others.0 != 0
+    /// Whether one of these ASCII characters is in the set.
+    pub(super) const fn has_any(self, others: Self) -> bool {
+        self.ascii & others.ascii != 0
+    }
+
+    /// Whether a character with one of these first bytes is in the set.
+    pub(super) const fn has_lead(self, leads: u64) -> bool {
+        self.leads & leads != 0
     }
 }
 
@@ -168,7 +178,9 @@ mod tests {
     fn characters_are_those_of_the_text() {
         let has = Characters::of("aZ9 \u{e9}");
         assert!(has.has_any(Characters::DIGITS) && has.has_any(Characters::CAPITALS));
-        assert_eq!(has, Characters::one(b'a').either(Characters::one(b'Z')).either(Characters(1 << b'9' | 1 << b' ')));
+        let ascii = [b'a', b'Z', b'9', b' '].map(Characters::one).into_iter().reduce(Characters::either);
+        assert_eq!(Some(Characters { leads: 0, ..has }), ascii);
+        assert!(has.has_lead(1 << (0xc3 - 0xc0)) && !has.has_lead(1 << (0xe2 - 0xc0)));
         for (text, is_there) in [("0", true), ("9", true), ("/", false), (":", false), ("", false)] {
             assert_eq!(Characters::of(text).has_any(Characters::DIGITS), is_there, "{text}");
         }

@@ -9,7 +9,7 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
         Pattern::new(
             "email",
             const { &[Characters::one(b'@')] },
-            r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}(?-u:\b)",
+            r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9\u{C0}-\u{24F}-]{1,63}\.){1,5}[A-Za-z]{2,24}(?-u:\b)",
             always,
         )
         .anywhere(),

@@ -7,7 +7,9 @@
 use super::body::{cuts, judged, read, splice, write};
 use super::event::{Event, Ids, Key, Kind};
 use super::streamed_text::StreamedText;
+use super::walk::{TextKind, MIN_FINDING_BYTES};
 use super::{Actions, Findings};
+use serde::de::IgnoredAny;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -96,6 +98,20 @@ impl StreamGuard {
         passed
     }
 
+    /// Judges bytes that hold no piece of a text: JSON, or plain text. Returns them with the findings replaced; `None` if
+    /// nothing is.
+    pub fn whole(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+        if data.len() < MIN_FINDING_BYTES {
+            return None;
+        }
+        if serde_json::from_slice::<IgnoredAny>(data).is_ok() {
+            let changes = cuts(data, self.actions, &mut self.findings);
+            return (!changes.is_empty()).then(|| splice(data, &changes));
+        }
+        let text = String::from_utf8_lossy(data);
+        judged(&text, TextKind::Value, self.actions, &mut self.findings).map(String::into_bytes)
+    }
+
     /// Returns the text that is still held, as events. Called at the end of the stream, or before its last event.
     pub fn finish(&mut self) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
@@ -121,8 +137,9 @@ impl StreamGuard {
             let Some(piece) = read(&data[text.span.clone()]) else { continue };
             let is_json = event.is_json(text);
             if !event.is_delta(text) {
+                let kind = if is_json { TextKind::Json } else { text.kind };
                 changes.extend(
-                    judged(&piece, is_json, self.actions, &mut self.findings)
+                    judged(&piece, kind, self.actions, &mut self.findings)
                         .map(|changed| (text.span.clone(), write(changed))),
                 );
                 continue;

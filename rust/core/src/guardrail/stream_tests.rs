@@ -1,6 +1,7 @@
 //! A stream that is judged piece by piece gives the same text as the whole text judged at once.
 
 use super::text::find;
+use super::walk::TextKind;
 use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseResult, TestRunner};
@@ -48,9 +49,23 @@ const SEEDS: &[&str] = &[
     "ignore all ",
     "\\n",
     "\"",
+    "４１１１ 1111 1111 1111",
+    "4111\u{200b}1111\u{200b}1111\u{200b}1111",
+    "ada%40example.org",
+    "аda＠exаmple.org",
+    "%2D4111111111111111",
+    "s\u{200b}k-proj-abc123def456ghi789jkl012",
+    "%4",
+    "\\u00",
+    "ada\\u0040",
 ];
 
 const LETTERS: &[&str] = &[
+    "\u{200b}",
+    "\u{200b}\u{200b}",
+    "１",
+    "а",
+    "%",
     "\u{a0}",
     "\u{202f}",
     "\u{3000}",
@@ -206,7 +221,8 @@ fn play(
 /// Judges one text at once.
 fn plain(dialect: Dialect, text: &str, actions: Actions) -> (String, Findings) {
     let mut findings = Findings::new();
-    let out = super::body::judged(text, dialect.is_json(), actions, &mut findings);
+    let kind = if dialect.is_json() { TextKind::Json } else { TextKind::Value };
+    let out = super::body::judged(text, kind, actions, &mut findings);
     (out.unwrap_or_else(|| text.to_owned()), findings)
 }
 

@@ -3,9 +3,11 @@
 //! The text that is sent equals the whole text judged at once, wherever it was cut. Text is held from the beginning of
 //! the first finding that may still grow, and no longer. A guardrail that only warns holds nothing.
 
+use super::disguise::PlainText;
 use super::escapes::Escapes;
 use super::patterns::{Characters, Pattern};
 use super::prefix::beginnings;
+use super::scan::Scan;
 use super::text::{head, limit_of, mark, patterns_of};
 use super::{merge, Action, Actions, Finding, Findings, Guardrail};
 use regex::Regex;
@@ -15,6 +17,8 @@ use std::sync::LazyLock;
 
 /// The longest beginning of a finding that is held. A longer one is judged as it is.
 pub(super) const MAX_OPEN_BYTES: usize = 8 * 1024;
+/// The longest run of invisible characters that is kept to see the character before it.
+const MAX_CONTEXT_BYTES: usize = 64;
 
 /// The patterns for beginnings of findings, by guardrail.
 static BEGINNINGS: [LazyLock<Regex>; 3] = [
@@ -30,7 +34,7 @@ fn beginnings_of(guardrail: Guardrail) -> Regex {
 /// One text that arrives in pieces. Offsets are relative to `text`.
 #[derive(Debug, Default)]
 pub(super) struct StreamedText {
-    /// The text that has not been judged, and the character before it.
+    /// The text that has not been judged, and the visible character before it.
     text: String,
     /// How many bytes came before `text`.
     before: usize,
@@ -39,7 +43,7 @@ pub(super) struct StreamedText {
     /// Every pattern has searched up to this offset.
     looked: usize,
     /// Patterns that continue after `looked`, because one of their findings ends there.
-    ahead: SmallVec<[(&'static str, usize); 2]>,
+    ahead: SmallVec<[Ahead; 2]>,
     /// Findings to redact, none of them before `gone`.
     cuts: Vec<(Range<usize>, &'static str)>,
     /// For a text that is JSON: decodes its strings.
@@ -48,16 +52,22 @@ pub(super) struct StreamedText {
     swallows: Option<fn(char) -> bool>,
 }
 
-/// The search of one guardrail: the action on findings, and the bounds.
-struct Scan {
-    guardrail: Guardrail,
-    action: Action,
-    /// The characters that occur in the text to search.
-    has: Characters,
-    /// The offset in bytes up to which the guardrail searches. Its own limit may lie before the end of the text.
-    end: usize,
-    /// No more text follows that could extend a finding.
-    is_end: bool,
+/// How far a pattern has searched the text, or its plain form.
+#[derive(Debug)]
+struct Ahead {
+    kind: &'static str,
+    is_plain: bool,
+    at: usize,
+}
+
+/// The result of a search, as offsets in bytes.
+struct Searched {
+    /// Where the first finding that may still grow begins.
+    looked: usize,
+    /// Up to where text can be sent.
+    hold: usize,
+    /// Where the visible character before `looked` begins.
+    context: usize,
 }
 
 impl StreamedText {
@@ -77,16 +87,16 @@ impl StreamedText {
             None => self.text.push_str(piece),
         }
         self.swallow();
-        let (mut looked, mut hold) = self.search(actions, findings, is_end);
-        if !is_end && self.text.len() - looked > MAX_OPEN_BYTES {
-            self.looked = looked;
-            (looked, hold) = self.search(actions, findings, true);
+        let mut searched = self.search(actions, findings, is_end);
+        if !is_end && self.text.len() - searched.looked > MAX_OPEN_BYTES {
+            self.looked = searched.looked;
+            searched = self.search(actions, findings, true);
         }
-        let mut out = self.release(hold);
+        let mut out = self.release(searched.hold);
         if let Some(escapes) = self.escapes.as_mut().filter(|_| is_end) {
             out.push_str(&escapes.rest());
         }
-        self.forget(looked);
+        self.forget(searched.looked, searched.context);
         out
     }
 
@@ -101,12 +111,13 @@ impl StreamedText {
         }
     }
 
-    /// Searches the text for findings. Returns two offsets in bytes: where the first finding that may still grow begins,
-    /// and up to where text can be sent.
-    fn search(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> (usize, usize) {
+    /// Searches the text for findings, and its plain form if characters are disguised.
+    fn search(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> Searched {
         let all = self.text.len();
         let (mut looked, mut hold) = (all, all);
-        let has = Characters::of(&self.text[self.looked..]);
+        let has = Characters::of(&self.text);
+        let plain = PlainText::of(&self.text, has, is_end);
+        let plain_has = plain.as_ref().map(|plain| Characters::of(plain.text()));
         for guardrail in Guardrail::ALL {
             let action = actions.of(guardrail);
             if action == Action::Off {
@@ -117,84 +128,103 @@ impl StreamedText {
             if end < self.looked {
                 continue;
             }
-            let scan = Scan { guardrail, action, has, end, is_end: is_end || all >= limit };
-            let clear = self.scan(&scan, findings);
+            let scan = Scan { guardrail, action, plain: None, has, end, is_end: is_end || all >= limit };
+            let mut clear = self.scan(&scan, findings);
+            if let (Some(_), Some(has)) = (&plain, plain_has) {
+                clear = clear.min(self.scan(&Scan { plain: plain.as_ref(), has, ..scan }, findings));
+            }
             looked = looked.min(clear);
             if matches!(action, Action::Redact | Action::Block) {
                 hold = hold.min(clear);
             }
         }
-        (looked, hold)
+        let last = |text: &str| text.chars().next_back().map_or(0, char::len_utf8);
+        let near = looked - last(&self.text[..looked]);
+        let context = plain.map_or(near, |plain| {
+            let at = plain.plain(looked);
+            plain.start(at - last(&plain.text()[..at])).min(near)
+        });
+        Searched { looked, hold, context: if looked - context > MAX_CONTEXT_BYTES { near } else { context } }
     }
 
     /// Searches for the findings of one guardrail. Returns the offset of the first one that may still grow.
-    fn scan(&mut self, scan: &Scan, findings: &mut Findings) -> usize {
+    fn scan(&mut self, scan: &Scan<'_>, findings: &mut Findings) -> usize {
+        let is_plain = scan.plain.is_some();
         let mut is_ahead = false;
         let mut clear = self.text.len();
         for pattern in patterns_of(scan.guardrail) {
-            let was = self.ahead.iter().find(|(kind, _)| *kind == pattern.kind).map_or(0, |(_, at)| *at);
+            let is_own = |ahead: &Ahead| ahead.kind == pattern.kind && ahead.is_plain == is_plain;
+            let was = self.ahead.iter().find(|ahead| is_own(ahead)).map_or(0, |ahead| ahead.at);
             let at = self.scan_pattern(scan, pattern, was.max(self.looked), findings);
             if at > self.looked {
                 is_ahead = true;
                 if at > was {
-                    self.ahead.retain(|(kind, _)| *kind != pattern.kind);
-                    self.ahead.push((pattern.kind, at));
+                    self.ahead.retain(|ahead| !is_own(ahead));
+                    self.ahead.push(Ahead { kind: pattern.kind, is_plain, at });
                 }
                 if !scan.is_end {
-                    clear = clear.min(pattern.opens(&self.text[..scan.end], at.min(scan.end)));
+                    clear = clear.min(scan.opens(pattern, &self.text, at));
                 }
             }
         }
         if scan.is_end {
             return clear;
         }
-        let text = &self.text[..scan.end];
         if is_ahead {
-            let kinds = |kind| self.ahead.iter().any(|(ahead, _)| *ahead == kind);
-            let behind = patterns_of(scan.guardrail).iter().filter(|pattern| !kinds(pattern.kind));
-            return behind.map(|pattern| pattern.opens(text, self.looked)).fold(clear, usize::min);
+            let is_known = |kind| self.ahead.iter().any(|ahead| ahead.kind == kind && ahead.is_plain == is_plain);
+            let behind = patterns_of(scan.guardrail).iter().filter(|pattern| !is_known(pattern.kind));
+            return behind.map(|pattern| scan.opens(pattern, &self.text, self.looked)).fold(clear, usize::min);
         }
         let regex = &BEGINNINGS[scan.guardrail as usize];
-        regex.find_at(text, self.looked).map_or(self.text.len(), |found| found.start())
+        let open = regex.find_at(scan.text(&self.text), scan.at(self.looked));
+        open.map_or(self.text.len(), |found| scan.start(found.start()))
     }
 
-    /// Records the findings of one pattern from `at` on, and the ranges to redact. Returns the offset up to which it
+    /// Records the findings of one pattern from `from` on, and the ranges to redact. Returns the offset up to which it
     /// has searched.
     fn scan_pattern(
         &mut self,
-        scan: &Scan,
+        scan: &Scan<'_>,
         pattern: &'static Pattern,
-        mut at: usize,
+        from: usize,
         findings: &mut Findings,
     ) -> usize {
-        if !pattern.may_meet(scan.has) || at > scan.end {
-            return at;
+        if !pattern.may_meet(scan.has) || from > scan.end {
+            return from;
         }
         let all = self.text.len();
+        let text = scan.text(&self.text);
+        let start = scan.at(from);
+        let mut at = start;
         let mut opens = None;
-        while let Some(met) = pattern.meet(&self.text[..scan.end], at) {
+        while let Some(met) = pattern.meet(text, at) {
             let opens = *opens.insert(match opens {
-                _ if scan.is_end => all,
+                _ if scan.is_end => text.len(),
                 Some(known) if known >= at => known,
-                _ => pattern.opens(&self.text[..scan.end], at),
+                _ => pattern.opens(text, at),
             });
             if met.span.start >= opens && !scan.is_end {
                 break;
             }
             at = met.next;
-            let is_value = self.escapes.as_ref().is_none_or(|own| own.is_value(&self.text, &met.span));
+            let span = scan.plain.map_or(met.span.clone(), |plain| plain.span(&met.span));
+            let is_value = self.escapes.as_ref().is_none_or(|own| own.is_value(&self.text, &span));
             if !met.is_finding || !is_value {
                 continue;
             }
             merge(findings, [Finding { guardrail: scan.guardrail, kind: pattern.kind, action: scan.action }]);
             if scan.action == Action::Redact {
-                if met.span.end == all {
+                if span.end == all {
                     self.swallows = pattern.tail;
                 }
-                self.cuts.push((met.span, pattern.kind));
+                self.cuts.push((span, pattern.kind));
             }
         }
-        at
+        if at == start {
+            from
+        } else {
+            scan.end(at)
+        }
     }
 
     /// Returns the text up to `hold`. If two redactions overlap, the first one names the mark.
@@ -239,21 +269,20 @@ impl StreamedText {
         self.gone = end;
     }
 
-    /// Drops text that does not need to be searched again, except for one character, which shows whether a word begins
-    /// after it.
-    fn forget(&mut self, looked: usize) {
-        let last = self.text[..looked].chars().next_back().map_or(0, char::len_utf8);
-        let cut = looked - last;
-        self.looked = last;
+    /// Drops text that does not need to be searched again, except for the character before it, which shows whether a
+    /// word begins there.
+    fn forget(&mut self, looked: usize, context: usize) {
+        let cut = context;
+        self.looked = looked - cut;
         if cut == 0 {
             return;
         }
         self.text.drain(..cut);
         self.before += cut;
         self.gone -= cut;
-        self.ahead.retain(|(_, at)| *at > looked);
-        for (_, at) in &mut self.ahead {
-            *at -= cut;
+        self.ahead.retain(|ahead| ahead.at > looked);
+        for ahead in &mut self.ahead {
+            ahead.at -= cut;
         }
         for (span, _) in &mut self.cuts {
             *span = span.start - cut..span.end - cut;

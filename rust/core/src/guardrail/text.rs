@@ -1,5 +1,6 @@
 //! Judges one text: its findings, and the text after redaction.
 
+use super::disguise::PlainText;
 use super::patterns::{Characters, Pattern};
 use super::{credential, injection, merge, personal, Action, Actions, Finding, Findings, Guardrail};
 use std::ops::Range;
@@ -25,17 +26,34 @@ pub fn judge_text(text: &str, actions: Actions) -> Text {
     Text { findings, redacted }
 }
 
+/// Finds what the guardrails look for: in the text as it is, and in its plain form if characters are disguised.
 pub(super) fn find(text: &str, actions: Actions, mut found: impl FnMut(Range<usize>, Finding)) {
     if actions.is_off() {
         return;
     }
     let has = Characters::of(text);
+    search(text, has, |limit| head(text, limit).len(), actions, &mut found);
+    if let Some(plain) = PlainText::of(text, has, true) {
+        let limit = |limit| plain.plain(head(text, limit).len());
+        let has = Characters::of(plain.text());
+        search(plain.text(), has, limit, actions, |span, finding| found(plain.span(&span), finding));
+    }
+}
+
+/// `end` converts the number of bytes that a guardrail searches to an offset in this text.
+fn search(
+    text: &str,
+    has: Characters,
+    end: impl Fn(usize) -> usize,
+    actions: Actions,
+    mut found: impl FnMut(Range<usize>, Finding),
+) {
     for guardrail in Guardrail::ALL {
         let action = actions.of(guardrail);
         if action == Action::Off {
             continue;
         }
-        let text = limit_of(guardrail).map_or(text, |limit| head(text, limit));
+        let text = limit_of(guardrail).map_or(text, |limit| &text[..end(limit)]);
         let first = if guardrail == Guardrail::PromptInjection { injection::first(text) } else { Some(0) };
         for pattern in patterns_of(guardrail).iter().filter(|pattern| pattern.may_meet(has)) {
             let Some(mut from) = (if pattern.is_phrase() { first } else { Some(0) }) else { continue };

@@ -5,17 +5,20 @@
 //! walk does not depend on the structure of the body. It stops at a string without an end, because the parser rejects
 //! such a body later.
 
-use super::names::{holds, holds_base64, is_base64_kind, is_tool_response, Holds};
+use super::encoded::{content_of, Content};
+use super::escapes::unescaped;
+use super::names::{holds, holds_base64, is_tool_response, name_at, Holds};
+use super::number::is_long_number;
+use super::siblings::Siblings;
 use crate::json::{end_of_string, end_of_value};
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// Below this depth, every string is judged as a text.
 const MAX_DEPTH: usize = crate::json::MAX_DEPTH;
 /// The shortest possible finding.
 pub(super) const MIN_FINDING_BYTES: usize = 6;
-/// The length of the shortest payment card number. Other findings do not consist of digits alone.
-const MIN_NUMBER_BYTES: usize = 13;
+/// The bytes of a string that show whether it is a data URL, and of what.
+const HEAD_BYTES: usize = 128;
 /// A name of letters alone that is at least this long may be a key. Most of the vendors' names are shorter.
 const MIN_KEY_BYTES: usize = 20;
 
@@ -28,6 +31,8 @@ pub(super) enum TextKind {
     Json,
     /// A member name or a number, which never continues in another event.
     Alone,
+    /// A text in base64, or a data URL.
+    Encoded,
 }
 
 #[derive(Debug, Default)]
@@ -43,8 +48,7 @@ struct Open {
     has_name: bool,
     /// The value of the current member has not been visited yet.
     is_owed: bool,
-    /// The value of this object's `type`, including its quotes.
-    kind: Option<Range<usize>>,
+    siblings: Siblings,
 }
 
 /// Receives the parts of a body in order. Ranges include quotes, except those of names, which are still escaped.
@@ -116,7 +120,7 @@ fn end_of_plain(body: &[u8], start: usize) -> usize {
 /// Visits a number, a boolean or null. A number that may be a card number is also a text.
 fn visit_plain(body: &[u8], span: Range<usize>, here: &mut Open, visitor: &mut impl Visitor) {
     let is_owed = std::mem::take(&mut here.is_owed);
-    let is_long = span.len() >= MIN_NUMBER_BYTES && body[span.clone()].iter().all(u8::is_ascii_digit);
+    let is_long = is_long_number(&body[span.clone()]);
     if is_long && (here.is_deep || !matches!(here.holds, Holds::Fixed | Holds::Unread)) {
         visitor.text(span, here.name.clone(), TextKind::Alone);
     } else if is_owed {
@@ -140,8 +144,8 @@ fn visit_string(body: &[u8], span: Range<usize>, open: &mut [Open], visitor: &mu
         return;
     }
     here.is_owed = false;
-    if here.holds == Holds::Kind && here.has_name {
-        here.kind = Some(span.clone());
+    if here.has_name && matches!(here.holds, Holds::Kind | Holds::Fixed) {
+        here.siblings.note(name_at(body, &here.name).as_bytes(), &body[span.start + 1..span.end - 1]);
     }
     let is_text = here.is_deep
         || match here.holds {
@@ -153,8 +157,31 @@ fn visit_string(body: &[u8], span: Range<usize>, open: &mut [Open], visitor: &mu
     if is_text {
         let is_json = here.holds == Holds::Json && !here.is_deep;
         visitor.text(span, here.name.clone(), if is_json { TextKind::Json } else { TextKind::Value });
+    } else if is_encoded_text(body, &span, here) {
+        visitor.text(span, here.name.clone(), TextKind::Encoded);
     } else if here.has_name {
         visitor.value(here.name.clone(), span);
+    }
+}
+
+/// Whether a string that is not text as it is holds one in base64: a data URL, or a document.
+fn is_encoded_text(body: &[u8], span: &Range<usize>, here: &Open) -> bool {
+    let raw = &body[span.start + 1..span.end - 1];
+    let head = &raw[..raw.len().min(HEAD_BYTES)];
+    let content = if memchr::memchr(b'\\', head).is_some() {
+        content_of(unescaped(&String::from_utf8_lossy(head)).as_bytes())
+    } else {
+        content_of(head)
+    };
+    match content {
+        Content::Text => true,
+        Content::Other => false,
+        Content::NoData => match here.holds {
+            Holds::Data | Holds::Outcome => here.siblings.is_text,
+            // The type of such a file is not in the body.
+            Holds::Fixed => name_at(body, &here.name) == "file_data",
+            _ => false,
+        },
     }
 }
 
@@ -165,42 +192,16 @@ fn may_be_finding(name: &[u8]) -> bool {
 }
 
 /// Whether this string, the `data` or `result` of the innermost object, is base64.
-fn is_base64(body: &[u8], span: &Range<usize>, open: &[Open]) -> bool {
+fn is_base64(body: &[u8], span: &Range<usize>, open: &mut [Open]) -> bool {
     let [above @ .., here] = open else { return false };
     if !here.is_object {
         return false;
     }
+    here.siblings.read_behind(body, span.end);
     if above.last().is_some_and(|above| above.is_object && holds_base64(name_at(body, &above.name).as_bytes())) {
         return true;
     }
-    let kind = here.kind.clone().or_else(|| kind_behind(body, span.end));
-    kind.is_some_and(|kind| is_base64_kind(&body[kind.start + 1..kind.end - 1]))
-}
-
-/// The value of the `type` member that follows in the same object.
-fn kind_behind(body: &[u8], mut at: usize) -> Option<Range<usize>> {
-    let mut is_kind = false;
-    loop {
-        match body.get(at)? {
-            b'"' => {
-                let end = end_of_string(body, at)?;
-                if is_kind {
-                    return Some(at..end);
-                }
-                let is_name = body[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
-                is_kind = is_name && &body[at + 1..end - 1] == b"type";
-                at = end;
-                continue;
-            }
-            b'{' | b'[' => {
-                at = end_of_value(body, at);
-                continue;
-            }
-            b'}' | b']' => return None,
-            _ => {}
-        }
-        at += 1;
-    }
+    here.siblings.are_of_base64()
 }
 
 /// The end of the object or list at this offset if nothing in it is text.
@@ -233,14 +234,4 @@ fn inside(body: &[u8], open: &mut [Open], is_object: bool) -> (Open, Option<Rang
             };
     let inner = Open { is_object, is_deep, name: name.clone(), holds, ..Open::default() };
     (inner, is_member.then_some(name))
-}
-
-/// Decodes a name, which may contain escapes.
-pub(super) fn name_at<'b>(body: &'b [u8], span: &Range<usize>) -> Cow<'b, str> {
-    let raw = &body[span.clone()];
-    if memchr::memchr(b'\\', raw).is_none() {
-        return String::from_utf8_lossy(raw);
-    }
-    let quoted = &body[span.start - 1..=span.end];
-    serde_json::from_slice::<String>(quoted).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Owned)
 }

@@ -1,5 +1,7 @@
 //! Writes the tools of a `Converse` request and which of them the model must call.
 
+use std::collections::HashSet;
+
 use fairlead_core::{Error, ForcedTools, ModelFacts};
 
 use crate::accepted::forces_tool;
@@ -70,10 +72,11 @@ fn spec(out: &mut Writer, name: &Text<'_>, description: Option<&Text<'_>>, schem
 /// The names of the tools that the conversation has called.
 fn called(request: &Request<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
+    let mut known: HashSet<String> = HashSet::new();
     for part in request.turns.iter().flat_map(|turn| &turn.parts) {
         if let Content::Call(call) = &part.content {
             let name = call.name.decode();
-            if !names.iter().any(|known| *known == *name) {
+            if known.insert(name.clone().into_owned()) {
                 names.push(name.into_owned());
             }
         }

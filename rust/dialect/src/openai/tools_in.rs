@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::members::tool_choice;
-use crate::caller_tools::{type_of, AllowedIn, CustomIn};
+use crate::caller_tools::{offer, type_of, AllowedIn, CustomIn};
 use crate::model::{typed, unsupported, wrong, Choice, Request, Tool};
 use crate::text::Text;
 
@@ -66,7 +66,7 @@ pub(crate) fn read<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result
             ("custom", _, None) => return Err(wrong(&format!("{path}.custom"), "is required")),
             (_, Some(FunctionIn { name, description, parameters, strict }), _) => {
                 let schema = parameters.map(|schema| schema.get().into());
-                request.tools.push(Tool { name, description, schema, strict, cache });
+                offer(Tool { name, description, schema, strict, cache }, request);
             }
             (_, None, _) => return Err(wrong(&format!("{path}.function"), "is required")),
         }

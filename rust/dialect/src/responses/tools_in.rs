@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::call_form::CallForm;
-use crate::caller_tools::{add, sent_name, type_of, AllowedIn, CustomIn};
+use crate::caller_tools::{add, offer, sent_name, type_of, AllowedIn, CustomIn};
 use crate::model::{typed, unsupported, wrong, Choice, Request, Tool};
 use crate::openai::members::tool_choice;
 use crate::text::Text;
@@ -179,8 +179,8 @@ fn function<'a>(
     let tool = Tool { name, description, schema, strict, cache: cache_control.map(RawValue::get) };
     match namespace {
         // A search can find a tool that is already offered.
-        None if request.tools.iter().any(|other| other.name.decode() == tool.name.decode()) => {}
-        None => request.tools.push(tool),
+        None if request.offered.has(&tool.name.decode()) => {}
+        None => offer(tool, request),
         Some(_) => add(tool, namespace, CallForm::Function, request),
     }
     Ok(())

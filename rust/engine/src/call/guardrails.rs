@@ -241,10 +241,12 @@ impl StreamFilter {
     }
 
     /// Returns the whole list with its elements checked as events. Anything other than a list, such as an error, is
-    /// returned unchanged.
+    /// checked as one event.
     fn list(&mut self) -> Bytes {
         let whole = self.pending.split().freeze();
-        let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return whole };
+        let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else {
+            return self.guard.whole(&whole).map_or(whole, Bytes::from);
+        };
         let mut passed: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
         for element in elements {
             let data = element.get().as_bytes();
@@ -258,7 +260,13 @@ impl StreamFilter {
 
     fn event(&mut self, event: Bytes, out: &mut Pieces) {
         let lines: SmallVec<[(usize, usize); 1]> = data_of(&event).collect();
-        let Some(&(start, end)) = lines.first() else { return out.push(event) };
+        let Some(&(start, end)) = lines.first() else {
+            // A comment, or an event that clients ignore.
+            if self.guard.whole(&event).is_none() {
+                out.push(event);
+            }
+            return;
+        };
         let is_one = lines.len() == 1;
         let joined;
         let data = if is_one {
@@ -271,13 +279,18 @@ impl StreamFilter {
             // This event ends the stream, so buffered text precedes it.
             let rest = self.guard.finish();
             release(&rest, out);
-            return out.push(event);
+            return match self.guard.whole(data) {
+                None => out.push(event),
+                Some(changed) => out.push(whole_event(&changed)),
+            };
         }
         let GuardedEvent { before, event: changed } = self.guard.event(data);
         release(&before, out);
+        let has_more = self.guard.whole(&event[..start]).is_some() || self.guard.whole(&event[end..]).is_some();
         match changed {
+            None if has_more => out.push(whole_event(data)),
             None => out.push(event),
-            Some(changed) if is_one => {
+            Some(changed) if is_one && !has_more => {
                 out.push(event.slice(..start));
                 out.push(changed.into());
                 out.push(event.slice(end..));
@@ -415,6 +428,22 @@ mod tests {
         assert_eq!(out, "data: {\"content\":\"[REDACTED:email]\"}\n\n");
         let out = filtered(&[b"data: {\"content\":\"ada@example.org\"}"], REDACT).expect("it passes");
         assert_eq!(out, "data: {\"content\":\"[REDACTED:email]\"}");
+    }
+
+    #[test]
+    fn what_is_not_an_event_of_json_is_read_too() {
+        for (stream, wanted) in [
+            (": ada@example.org\n\ndata: {}\n\n", "data: {}\n\n"),
+            ("data: ada@example.org\n\n", "data: [REDACTED:email]\n\n"),
+            ("data: \"ada@example.org\"\n\n", "data: \"[REDACTED:email]\"\n\n"),
+            ("event: ada@example.org\ndata: {\"a\":1}\n\n", "data: {\"a\":1}\n\n"),
+            (": hi\nid: 1\nevent: a\ndata: {\"a\":1}\n\n", ": hi\nid: 1\nevent: a\ndata: {\"a\":1}\n\n"),
+        ] {
+            assert_eq!(filtered(&[stream.as_bytes()], REDACT).expect("it passes"), wanted);
+        }
+        let mut filter = StreamFilter::new(REDACT, false).expect("a filter");
+        filter.push(&Pieces::from_iter([Bytes::from_static(b"{\"text\":\"ada@example.org\"}")])).expect("it passes");
+        assert_eq!(filter.finish().expect("it passes").concat(), b"{\"text\":\"[REDACTED:email]\"}");
     }
 
     #[test]

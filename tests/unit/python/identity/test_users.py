@@ -17,6 +17,7 @@ from fairlead.identity.users import (
     new_user,
 )
 from fairlead.store.file import Connection
+from tests.fuzz.budget import at_most
 
 
 def test_there_is_one_owner(con: Connection) -> None:
@@ -34,6 +35,12 @@ def test_an_address_is_one_however_it_is_typed(con: Connection) -> None:
     assert find_by_email(con, "ada@example.org ") == user
     with pytest.raises(Conflict):
         insert_user(con, new_user("\uff21da@example.org", "Other", "admin", None))
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0300\u0316\u0334"])
+def test_an_address_that_nobody_has_is_not_normalised(con: Connection, marks: str) -> None:
+    with at_most(0.5):
+        assert find_by_email(con, f"a{marks * 20_000}@example.org") is None
 
 
 def test_what_is_a_users_goes_with_them(con: Connection) -> None:

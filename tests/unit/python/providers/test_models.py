@@ -126,9 +126,9 @@ def test_figures_that_are_none_are_left_out() -> None:
     }
 
     assert parse_models([entry]) == [{"id": "m"}]
-    assert parse_models([{**entry, "pricing": {"prompt": "-1", "completion": "1"}}]) == [
-        {"id": "m"}
-    ]
+    for odd in ("-1", "1e999999", "1e-999999999999999999999", "sNaN", "Infinity", "9" * 5000):
+        priced = {**entry, "pricing": {"prompt": odd, "completion": "1"}}
+        assert parse_models([priced]) == [{"id": "m"}], odd
 
 
 def test_a_list_without_end_is_cut() -> None:

@@ -139,6 +139,15 @@ async def test_a_sign_in_ends_where_it_was_begun(
     assert stranger.heard == []
 
 
+@pytest.mark.parametrize("code", ["https://[?code=x", f"https://a{chr(0x301) * 5000}?code=x"])
+async def test_an_address_that_is_none_is_no_code(
+    management: Management, server: OAuthServer, code: str
+) -> None:
+    await set_section(management, server.section())
+    message, param = await management.refused("POST", f"{OAUTH}/exchange", {"code": code})
+    assert (param, "nor the address" in message or "neither" in message) == ("code", True)
+
+
 async def test_tokens_that_come_from_elsewhere_are_bound_to_the_address_in_force(
     management: Management, server: OAuthServer, stranger: OAuthServer
 ) -> None:
