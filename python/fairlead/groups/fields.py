@@ -76,6 +76,12 @@ class GroupFields(Wire):
     connection_access_mode: Literal["all", "restricted"] = "all"
     allowed_connections: list[ConnectionId] = Field([], max_length=100)
     guardrails: GroupGuardrails = GroupGuardrails()
+    inexpressible: Literal["refuse", "drop"] | None = Field(
+        None,
+        description="How requests of its keys with members that the provider does not accept are handled, if "
+        "leaving them out changes the answer: `refuse` answers 400, `drop` leaves them out. Null: as the group "
+        "above says, else the connection. A key's own `inexpressible` takes precedence.",
+    )
     rate_limits: Annotated[list[RateLimit], Field(max_length=50)] | None = Field(
         None, description="Requests of all its keys together."
     )
