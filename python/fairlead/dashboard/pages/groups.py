@@ -17,7 +17,12 @@ from fairlead.dashboard.form import (
 )
 from fairlead.dashboard.in_force import ACCESS, refuse_idle
 from fairlead.dashboard.key_access import limit_name
-from fairlead.dashboard.key_fields import connection_access, model_access, spending_limits
+from fairlead.dashboard.key_fields import (
+    connection_access,
+    inexpressible,
+    model_access,
+    spending_limits,
+)
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged
@@ -74,6 +79,7 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
         Group("Which models", model_access(combos)),
         connection_access(connections),
         Group("Guardrails that no key opts out of", _GUARDRAILS),
+        Group("Requests", (inexpressible("as the group above or the connection says"),)),
     )
 
 
