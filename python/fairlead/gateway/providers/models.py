@@ -88,7 +88,7 @@ TYPE_ENDPOINTS = {
     "completion": ["completions"],
     "embedding": ["embeddings"],
     "image": ["images"],
-    "speech": ["audio"],
+    "speech": ["audio", "music"],
     "transcription": ["audio"],
     "realtime": ["audio"],
     "rerank": ["rerank"],
