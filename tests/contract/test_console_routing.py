@@ -344,6 +344,92 @@ async def test_a_model_is_priced_described_and_left_as_it_was(control, admin) ->
         assert answer.status_code in (400, 404), nowhere
 
 
+async def test_facts_of_a_model_are_shown_set_and_restored(control, admin) -> None:
+    await make_connection(control)
+    place = "/dashboard/models/model?id=openai%2Fgpt-5.2-codex"
+    page = await shown(control, admin, place)
+    for words in (
+        "Facts in force",
+        "catalogue, family",
+        "gpt-5.2-codex*",
+        "litellm",
+        "Longest user",
+    ):
+        assert words in page
+    assert "set here" not in page
+    seen = re.findall(r'name="seen" value="([^"]+)"', page)[2]
+    typed = {"act": "facts", "seen": seen, "facts.userMost": "32", "refuses": "seed\r\nlogit_bias"}
+    for wrong, field, words in (
+        ({"facts.userMost": "-1"}, "facts.userMost", "0"),
+        ({"facts.userMost": "many"}, "facts.userMost", "whole number"),
+        ({"refuses": "model"}, "refuses", "every request needs"),
+        ({"facts.toolNames.most": "3"}, "facts.toolNames.letters", "required"),
+        ({"facts.prefill": "never"}, "facts.prefill", "choices"),
+    ):
+        await check_wrong(control, admin, place, typed | wrong, field, words)
+    assert (await post(control, admin, place, **typed)).status_code == 303
+    rows = (await control.client.get("/api/provider-models")).json()["modelCompatOverrides"]
+    assert (rows[0]["facts"]["userMost"], rows[0]["refuses"]) == (32, ["seed", "logit_bias"])
+    page = await shown(control, admin, place)
+    assert page.count("set here") == 2
+    assert 'value="32"' in page
+    assert (await post(control, admin, place, **typed)).status_code == 409, "it was read before"
+    seen = re.findall(r'name="seen" value="([^"]+)"', page)[1]
+    uses = {"act": "settings", "seen": seen, "type": "embedding", "supportsVision": "false"}
+    assert (await post(control, admin, place, **uses)).status_code == 303
+    rows = (await control.client.get("/api/provider-models")).json()["modelCompatOverrides"]
+    assert (rows[0]["type"], rows[0]["supportsVision"]) == ("embedding", False)
+    assert rows[0]["facts"]["userMost"] == 32, "the other form keeps it"
+    answer = await post(control, admin, place, act="forget", confirmed="yes")
+    assert answer.status_code == 303
+    assert "set here" not in await shown(control, admin, place)
+
+
+async def test_a_connection_says_what_its_provider_refuses(control, admin) -> None:
+    connection = await make_connection(control)
+    place = f"/dashboard/providers/{connection}"
+    typed = {
+        "act": "change",
+        "seen": seen_in(await shown(control, admin, place)),
+        "name": "one",
+        "providerSpecificData.inexpressible": "drop",
+        "providerSpecificData.refuses": "seed",
+    }
+    answer = await post(control, admin, place, **typed)
+    assert answer.status_code == 303, html.unescape(answer.text)
+    path = f"/api/providers/{connection}"
+    specific = (await control.client.get(path)).json()["connection"]["providerSpecificData"]
+    assert (specific["inexpressible"], specific["refuses"]) == ("drop", ["seed"])
+    for lines, expected in (("-", []), ("", None)):
+        seen = seen_in(await shown(control, admin, place))
+        typed |= {"seen": seen, "providerSpecificData.refuses": lines}
+        assert (await post(control, admin, place, **typed)).status_code == 303
+        specific = (await control.client.get(path)).json()["connection"]["providerSpecificData"]
+        assert specific["refuses"] == expected
+    wrong = {"seen": seen_in(await shown(control, admin, place))}
+    wrong |= {"providerSpecificData.refuses": "messages"}
+    field = "providerSpecificData.refuses"
+    await check_wrong(control, admin, place, typed | wrong, field, "every request needs")
+
+
+async def test_a_group_says_what_happens_to_refused_members(control, admin) -> None:
+    typed = {"act": "create", "name": "team", "inexpressible": "drop"}
+    answer = await post(control, admin, "/dashboard/groups/new", **typed)
+    assert answer.status_code == 303, html.unescape(answer.text)
+    (group,) = (await control.client.get("/api/groups")).json()["groups"]
+    assert group["inexpressible"] == "drop"
+    place = f"/dashboard/groups/{group['id']}"
+    page = await shown(control, admin, place)
+    assert '<option value="drop" selected>' in page
+    change = {"act": "change", "seen": seen_in(page), "name": "team", "inexpressible": ""}
+    assert (await post(control, admin, place, **change)).status_code == 303
+    assert (await control.client.get(f"/api/groups/{group['id']}")).json()["inexpressible"] is None
+    refused = await control.client.patch(
+        f"/api/groups/{group['id']}", json={"inexpressible": "ignore"}
+    )
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "inexpressible")
+
+
 async def test_models_are_searched_and_walked_page_by_page(control, admin) -> None:
     page = await shown(control, admin, "/dashboard/models")
     rows = re.findall(r'href="/dashboard/models/model\?id=([^"]+)"', page)

@@ -23,7 +23,7 @@ from tests.integration.test_console_pages import (
 )
 from tests.support.browser_tab import Tab
 from tests.support.gateway_pool import operator_settings
-from tests.support.owner import OWNER_PASSWORD, demo_owner_of
+from tests.support.owner import OWNER_PASSWORD
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 

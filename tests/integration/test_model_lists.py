@@ -89,6 +89,10 @@ def test_a_model_is_what_its_operator_says(gateway: Gateway, lane: Lane) -> None
         "plain-embed": "embedding",
     }
     assert "image" in shown[f"{lane.prefix}/sees"]["input_modalities"]
+    version = {"anthropic-version": "2023-06-01"}
+    names = f"?limit=1000&after_id={lane.prefix}/a&before_id={lane.prefix}/z"
+    page = expect(gateway.caller.get(f"/v1/models{names}", headers=version), 200)
+    assert [one["id"] for one in page["data"]] == [f"{lane.prefix}/my-embed", f"{lane.prefix}/sees"]
     before = len(lane.upstream.requests)
     for path, body in (
         ("/v1/chat/completions", lane.body(model=f"{lane.prefix}/only-embeds")),

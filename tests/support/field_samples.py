@@ -238,6 +238,8 @@ CONNECTIONS: Final = RecordSamples(
         "providerSpecificData.reasoningReplay": _specific("reasoningReplay", after=True),
         "providerSpecificData.inexpressible": _specific("inexpressible", after="drop"),
         "providerSpecificData.promptCache": _specific("promptCache", after="off"),
+        "providerSpecificData.refuses": _specific("refuses", after=["seed"]),
+        "providerSpecificData.facts": _specific("facts", after={"userMost": 7}),
         **{
             f"providerSpecificData.{name}": Sample(
                 None, readers=(_VARIABLES,), outside="a part of the address of some providers"
@@ -275,6 +277,11 @@ NODES: Final = RecordSamples(
         "iconUrl": Sample({"iconUrl": "https://example.com/a.png"}),
         "customHeaders": Sample({"customHeaders": {"x-lab": "1"}}),
         **{f"timeouts.{name}": _timeout("timeouts", name) for name in _TIMERS},
+        "supportedEndpoints": Sample({"supportedEndpoints": ["chat"]}),
+        "supportsVision": Sample({"supportsVision": True}),
+        "capabilities": Sample({"capabilities": ["tools"]}),
+        "refuses": Sample({"refuses": ["seed"]}),
+        "facts": Sample({"facts": {"userMost": 7}}, {"facts": None}),
     },
     {"timeouts": Timeouts},
 )
@@ -293,6 +300,9 @@ MODELS: Final = RecordSamples(
         "supportedEndpoints": Sample({"supportedEndpoints": ["chat"]}),
         "supportsVision": Sample({"supportsVision": True}),
         "capabilities": Sample({"capabilities": ["tools"]}),
+        "apiType": Sample({"apiType": "responses"}),
+        "refuses": Sample({"refuses": ["seed"]}),
+        "facts": Sample({"facts": {"userMost": 7}}, {"facts": None}),
     },
 )
 

@@ -45,6 +45,7 @@ ROUTERS: Final = (
     _entry("gateway.providers.bulk_router", "/api/providers"),
     _entry("gateway.provider_usage.router", "/api/providers"),
     _entry("gateway.models.router", "/api/provider-models"),
+    _entry("gateway.models.facts_router", "/api/provider-models/facts"),
     _entry("gateway.models.catalogue_router", "/api/models/catalog"),
     _entry("gateway.sign_in.router", "/api/oauth"),
     _entry("gateway.sign_in.callback_router", "/api/oauth"),

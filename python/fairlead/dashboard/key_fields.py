@@ -179,6 +179,17 @@ def spending_limits(time_zone: str) -> tuple[Field, ...]:
     )
 
 
+def inexpressible(otherwise: str, name: str = "inexpressible") -> Field:
+    """What happens to members that a provider does not accept; `otherwise` is the label of no choice."""
+    return Field(
+        name,
+        "Members that a provider does not accept",
+        "choice",
+        "Hints about sampling are always left out.",
+        options=(("", otherwise), ("refuse", "refuse"), ("drop", "leave out")),
+    )
+
+
 _SPENDING: Final = spending_limits("Time zone of these")
 _PAUSE: Final = Field(
     PAUSE, "Pause these limits", "switch", "They stay stored and are not enforced meanwhile."
@@ -238,13 +249,7 @@ _RIGHTS: Final = (
             ("flex", "flex"),
         ),
     ),
-    Field(
-        "inexpressible",
-        "Members that a provider does not accept",
-        "choice",
-        "Hints about sampling are always left out.",
-        options=(("", "as the connection says"), ("refuse", "refuse"), ("drop", "leave out")),
-    ),
+    inexpressible("as its group or the connection says"),
 )
 _FAULTS: Final = (
     Field(

@@ -55,6 +55,12 @@ class GroupFields(AccessFields):
         True, description="While it is off, its keys and those of the groups below are refused."
     )
     guardrails: GroupGuardrails = GroupGuardrails()
+    inexpressible: Literal["refuse", "drop"] | None = Field(
+        None,
+        description="How requests of its keys with members that the provider does not accept are handled, if "
+        "leaving them out changes the answer: `refuse` answers 400, `drop` leaves them out. Null: as the group "
+        "above says, else the connection. A key's own `inexpressible` takes precedence.",
+    )
     token_limits: Annotated[list[TokenBudget], Field(max_length=3)] | None = Field(
         None, description="Tokens of all its keys together, input and output."
     )

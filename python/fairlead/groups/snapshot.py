@@ -21,6 +21,7 @@ _PLAIN = (
     "allowed_combos",
     "connection_access_mode",
     "allowed_connections",
+    "inexpressible",
 )
 
 

@@ -6,15 +6,15 @@
 use crate::model_name::{self, Case};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The facts of one model at one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelFacts {
-    /// The API that serves the model, at providers of OpenAI's dialects.
-    pub api: Option<Api>,
+    /// The API of OpenAI by which the model is called, at providers of OpenAI's dialect.
+    pub api_type: Option<ApiType>,
     /// The member that limits the output of a chat completion.
     pub cap_member: Option<CapMember>,
     /// The minimum output limit of the responses API in tokens.
@@ -31,6 +31,9 @@ pub struct ModelFacts {
     pub call_ids: Option<NameRule>,
     /// Members that the provider rejects, named as in its dialect.
     pub refused: Vec<String>,
+    /// The members in `refused` are removed from every body, also from one that passes through in the caller's own
+    /// dialect.
+    pub strips_refused: Option<bool>,
     /// How a request controls reasoning.
     pub thinking: Option<Thinking>,
     /// The reasoning levels in ascending order. An empty list: the member is rejected.
@@ -98,10 +101,10 @@ pub enum Output {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Api {
+pub enum ApiType {
     /// Chat completions.
     Chat,
-    /// Only the responses API.
+    /// The responses API.
     Responses,
 }
 
@@ -244,6 +247,15 @@ pub enum StreamingUsage {
 }
 
 impl ModelFacts {
+    /// The members that are removed from every body, also from one that passes through.
+    pub fn stripped(&self) -> &[String] {
+        if self.strips_refused == Some(true) {
+            &self.refused
+        } else {
+            &[]
+        }
+    }
+
     /// Returns whether the provider rejects this member.
     pub fn refuses(&self, member: &str) -> bool {
         self.refused.iter().any(|name| name == member)
@@ -265,11 +277,13 @@ impl ModelFacts {
 }
 
 /// The facts of a provider's models. A model has the facts of the first family whose pattern matches its name,
-/// otherwise the provider's. `*` in a pattern matches any text.
+/// otherwise the provider's. `*` in a pattern matches any text. The operator's facts override both.
 #[derive(Debug, Clone, Default)]
 pub struct FactTable {
     own: Arc<ModelFacts>,
     families: Vec<Family>,
+    /// The models for which the operator set facts, by their names at the provider.
+    models: HashMap<String, Arc<ModelFacts>>,
 }
 
 #[derive(Debug, Clone)]
@@ -284,36 +298,77 @@ pub type FactTables = BTreeMap<String, FactTable>;
 impl FactTable {
     /// Returns the facts of a model by its name at the provider.
     pub fn of(&self, model: &str) -> &Arc<ModelFacts> {
-        let fits = |family: &&Family| {
-            family
-                .patterns
-                .iter()
-                .any(|pattern| model_name::matches(pattern.as_bytes(), model.as_bytes(), Case::Ignored))
-        };
-        self.families.iter().find(fits).map_or(&self.own, |family| &family.facts)
+        if let Some(facts) = self.models.get(model) {
+            return facts;
+        }
+        self.families.iter().find(|family| fits(&family.patterns, model)).map_or(&self.own, |family| &family.facts)
+    }
+}
+
+fn fits(patterns: &[String], model: &str) -> bool {
+    patterns.iter().any(|pattern| model_name::matches(pattern.as_bytes(), model.as_bytes(), Case::Ignored))
+}
+
+type Members = Map<String, Value>;
+
+/// A table as the snapshot has it, before the facts of its levels are merged.
+#[derive(Deserialize)]
+struct TableDocument {
+    #[serde(default)]
+    families: Vec<FamilyDocument>,
+    #[serde(default)]
+    overrides: Overrides,
+    #[serde(flatten)]
+    own: Members,
+}
+
+#[derive(Deserialize)]
+struct FamilyDocument {
+    models: Vec<String>,
+    #[serde(flatten)]
+    own: Members,
+}
+
+/// The operator's facts: for all models of the provider, and for single models.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Overrides {
+    all: Members,
+    models: BTreeMap<String, Members>,
+}
+
+/// Merges the members of several levels. A later level overrides an earlier one. `source` is for readers of the
+/// catalogue only.
+fn merged(levels: &[&Members]) -> Result<Arc<ModelFacts>, serde_json::Error> {
+    let mut members = Members::new();
+    for level in levels {
+        let stated = level.iter().filter(|(name, _)| *name != "source");
+        members.extend(stated.map(|(name, value)| (name.clone(), value.clone())));
+    }
+    serde_json::from_value(Value::Object(members)).map(Arc::new)
+}
+
+impl TableDocument {
+    fn table(self) -> Result<FactTable, serde_json::Error> {
+        let Self { families, overrides: Overrides { all, models }, own } = self;
+        let nothing = Members::new();
+        let of_family = |model: &str| families.iter().find(|family| fits(&family.models, model));
+        let models = models.iter().map(|(model, stated)| {
+            let family = of_family(model).map_or(&nothing, |family| &family.own);
+            Ok((model.clone(), merged(&[&own, family, &all, stated])?))
+        });
+        let models = models.collect::<Result<_, serde_json::Error>>()?;
+        let families = families
+            .iter()
+            .map(|family| Ok(Family { patterns: family.models.clone(), facts: merged(&[&own, &family.own, &all])? }));
+        let families = families.collect::<Result<_, serde_json::Error>>()?;
+        Ok(FactTable { own: merged(&[&own, &all])?, families, models })
     }
 }
 
 impl<'de> Deserialize<'de> for FactTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        let mut own = Map::deserialize(deserializer)?;
-        own.remove("source");
-        let families = own.remove("families").unwrap_or_else(|| Value::Array(Vec::new()));
-        let families: Vec<Map<String, Value>> = serde_json::from_value(families).map_err(D::Error::custom)?;
-        let facts = |members: Map<String, Value>| {
-            serde_json::from_value::<ModelFacts>(Value::Object(members)).map(Arc::new).map_err(D::Error::custom)
-        };
-        let families = families.into_iter().map(|mut members| {
-            members.remove("source");
-            let patterns = members.remove("models").ok_or_else(|| D::Error::missing_field("models"))?;
-            let patterns = serde_json::from_value(patterns).map_err(D::Error::custom)?;
-            let mut merged = own.clone();
-            merged.extend(members);
-            Ok(Family { patterns, facts: facts(merged)? })
-        });
-        let families = families.collect::<Result<_, D::Error>>()?;
-        Ok(Self { own: facts(own)?, families })
+        TableDocument::deserialize(deserializer)?.table().map_err(serde::de::Error::custom)
     }
 }
 

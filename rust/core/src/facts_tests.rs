@@ -37,11 +37,41 @@ fn the_facts_of_a_family_add_to_those_of_its_provider() {
 }
 
 #[test]
+fn the_facts_of_an_operator_override_those_of_the_catalogue() {
+    let table: FactTable = serde_json::from_str(
+        r#"{"user_most": 64, "refused": ["seed"],
+            "families": [{"models": ["new-*"], "prefill": "refused", "stop_most": 4}],
+            "overrides": {"all": {"prefill": "prefix"},
+                          "models": {"new-1": {"refused": [], "stop_most": 2}, "new-*": {"user_most": 1}}}}"#,
+    )
+    .expect("a table");
+    let facts = |model: &str| {
+        let facts = table.of(model);
+        (facts.user_most, facts.refuses("seed"), facts.prefill, facts.stop_most)
+    };
+    assert_eq!(facts("old-1"), (Some(64), true, Some(Prefill::Prefix), None));
+    assert_eq!(facts("new-2"), (Some(64), true, Some(Prefill::Prefix), Some(4)));
+    assert_eq!(facts("new-1"), (Some(64), false, Some(Prefill::Prefix), Some(2)));
+    assert_eq!(facts("New-1"), facts("new-2"), "the name of a single model is exact");
+    assert_eq!(facts("new-*").0, Some(1), "and is no pattern");
+}
+
+#[test]
+fn only_stated_members_are_stripped() {
+    let facts = |text| serde_json::from_str::<ModelFacts>(text).expect("facts");
+    assert_eq!(facts(r#"{"refused": ["seed"]}"#).stripped(), [""; 0]);
+    assert_eq!(facts(r#"{"refused": ["seed"], "strips_refused": true}"#).stripped(), ["seed"]);
+}
+
+#[test]
 fn a_fact_that_nobody_knows_is_an_error() {
     let read = serde_json::from_str::<FactTable>;
     assert!(read(r#"{"user_least": 1}"#).is_err());
     assert!(read(r#"{"families": [{"models": ["*"], "user_least": 1}]}"#).is_err());
     assert!(read(r#"{"families": [{"user_most": 1}]}"#).is_err());
+    assert!(read(r#"{"overrides": {"all": {"user_least": 1}}}"#).is_err());
+    assert!(read(r#"{"overrides": {"models": {"m": {"user_least": 1}}}}"#).is_err());
+    assert!(read(r#"{"overrides": {"some": {}}}"#).is_err());
 }
 
 #[test]

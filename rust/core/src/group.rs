@@ -4,6 +4,7 @@
 use crate::access::Access;
 use crate::guardrail::Guardrails;
 use crate::limit::{Holder, Limit};
+use crate::snapshot::Inexpressible;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,6 +30,10 @@ pub struct Group {
     pub guardrails: Guardrails,
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// How members that a provider does not accept are handled for keys that do not choose themselves. Absent: as the
+    /// parent group says.
+    #[serde(default)]
+    pub inexpressible: Option<Inexpressible>,
 }
 
 fn yes() -> bool {

@@ -92,7 +92,7 @@ pub use dialect::Dialect;
 pub use egress::{EgressPolicy, Networks};
 pub use error::{Error, ErrorKind, Origin, ProviderError, Retry};
 pub use facts::{
-    Api, BlankTexts, CapMember, FactTable, FactTables, ForcedTools, Letters, Level, Logprobs, ModelFacts, NameRule,
+    ApiType, BlankTexts, CapMember, FactTable, FactTables, ForcedTools, Letters, Level, Logprobs, ModelFacts, NameRule,
     Output, Prefill, Samplers, Schemas, StreamingUsage, Thinking,
 };
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};

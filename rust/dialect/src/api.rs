@@ -2,7 +2,7 @@
 //!
 //! Some of OpenAI's models have only the responses API. Others accept tools on chat completions only without reasoning.
 
-use fairlead_core::{Api, Dialect, ModelFacts};
+use fairlead_core::{ApiType, Dialect, ModelFacts};
 
 use crate::accepted::can_switch_off;
 use crate::model::Effort;
@@ -27,9 +27,9 @@ impl ApiNeed {
         if read.is_completion {
             return Self::Chat;
         }
-        match facts.api {
-            Some(Api::Responses) => return Self::Responses,
-            Some(Api::Chat) => return Self::Chat,
+        match facts.api_type {
+            Some(ApiType::Responses) => return Self::Responses,
+            Some(ApiType::Chat) => return Self::Chat,
             None if facts.tools_need_thinking_off != Some(true) => return Self::Chat,
             None => {}
         }

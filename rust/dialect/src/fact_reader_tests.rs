@@ -40,7 +40,7 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
     let answer = json!({"role": "assistant", "content": "So.", "thinking_blocks": [block]});
     let thought = chat(&json!({"messages": [user, answer, user]}));
     vec![
-        ("api", json!("responses"), to_chat, messages(&json!({}))),
+        ("api_type", json!("responses"), to_chat, messages(&json!({}))),
         ("output_least", json!(9999), Pair { caller: CHAT, provider: Dialect::OpenaiResponses }, effort.clone()),
         ("cap_member", json!("max_tokens"), to_chat, messages(&json!({}))),
         ("seed_member", json!("random_seed"), from_gemini, gemini(&json!({"seed": 1}))),
@@ -53,6 +53,7 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
         ),
         ("call_ids", json!({"most": 9, "letters": "alphanumeric"}), to_chat, talk.clone()),
         ("refused", json!(["user"]), from_responses, shared.clone()),
+        ("strips_refused", json!(true), Pair { caller: CHAT, provider: CHAT }, chat(&json!({"user": "u"}))),
         ("thinking", json!("switch"), to_chat, messages(&thinks)),
         ("efforts", json!(["low"]), to_chat, messages(&thinks)),
         ("budget_least", json!(5000), Pair { caller: CHAT, provider: MESSAGES }, effort.clone()),
@@ -107,6 +108,7 @@ fn every_fact_has_a_reader() {
         let beside = match name {
             "budget_least" | "budget_most" => json!({"thinking": "budget"}),
             "thinks_by_default" => json!({"samplers": "without_thinking"}),
+            "strips_refused" => json!({"refused": ["user"]}),
             _ => json!({}),
         };
         let facts = |members: Value| serde_json::from_value::<ModelFacts>(members).expect("facts");

@@ -35,7 +35,7 @@ pub(super) fn written(pair: Pair, body: &Value, facts: &ModelFacts, fit: &Fit) -
     let body = Bytes::from(body.to_string());
     let read = read_at(pair.caller, &body, UrlParams { model: "m", ..UrlParams::default() }).expect("a request");
     // The engine chooses the API in the same way.
-    let is_responses = facts.api.is_some() && ApiNeed::of(pair.caller, &body, &read, facts) == ApiNeed::Responses;
+    let is_responses = facts.api_type.is_some() && ApiNeed::of(pair.caller, &body, &read, facts) == ApiNeed::Responses;
     let provider = if is_responses { Dialect::OpenaiResponses } else { pair.provider };
     let pair = Pair { provider, ..pair };
     request_for(pair, &body, &read, Destination { model: "m", fit, facts })

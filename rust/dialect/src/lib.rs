@@ -12,6 +12,7 @@
 //! - [`fit`], `foreign` and `moved_images`: edits to a body for a model's limits, and for other vendors' signatures and
 //!   images
 //! - `api` and `passing`: the API that a request needs, and edits to a chat completion that its model would reject
+//! - `stripped`: members that an operator declared as refused
 //! - `provider_members`: size limits of members that only a provider reads
 //! - [`account_objects`]: ids of objects in the provider's account
 //!
@@ -123,6 +124,7 @@ pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;
 mod stream_of_whole;
+mod stripped;
 mod substance;
 mod system_turns;
 mod text;

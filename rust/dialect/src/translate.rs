@@ -24,8 +24,8 @@ use crate::unique_ids::make_unique;
 use crate::url_params::UrlParams;
 
 use crate::{
-    anthropic, ending, gemini, lenient, media, openai, passing, prompt_cache, responses, result_parts, substance,
-    Pieces,
+    anthropic, ending, gemini, lenient, media, openai, passing, prompt_cache, responses, result_parts, stripped,
+    substance, Pieces,
 };
 
 /// The dialects of the caller and the provider.
@@ -127,15 +127,21 @@ fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'
     }
 }
 
-/// Writes a request for its destination.
+/// Writes a request for its destination, without the members that an operator declared as refused.
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<SentRequest, Error> {
+    let sent = passed_or_written(pair, body, read, to)?;
+    stripped::strip(pair.provider, sent, to)
+}
+
+fn passed_or_written(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<SentRequest, Error> {
     if pair.caller == pair.provider && !to.fit.is_rewritten {
         let mut edits = fit::edits(pair.provider, read.is_completion, body, to);
         let mut left_out = LeftOut::default();
         if pair.provider == Dialect::Openai && !read.is_completion && !to.fit.is_templated {
             passing::edits(body, read, to.facts, &mut edits, &mut left_out);
         }
-        let requests_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
+        let is_refused = to.facts.stripped().iter().any(|name| name == "stream_options");
+        let requests_usage = to.facts.streaming_usage != Some(StreamingUsage::Always) && !is_refused;
         let model = upstream_name(pair.provider, read, to.model);
         let pieces = request::rewrite_with(body, read, &model, edits, requests_usage);
         return Ok(SentRequest { pieces, left_out: left_out.into_names(), ..SentRequest::default() });

@@ -53,6 +53,24 @@ def test_a_key_is_made_in_a_group_by_its_name(run: Run, gateway: Gateway) -> Non
     assert "the current time" in no_end.json()["error"]["message"]
 
 
+def test_facts_of_a_model_are_shown_changed_and_reset(run: Run, lane: Lane) -> None:
+    model = lane.model
+    edited = run("facts", "edit", model, "userMost=32", 'refuses=["seed"]', "type=chat")
+    assert edited.stdout == f"Changed {model}.\n", edited.stderr
+    shown = json.loads(run("facts", "show", model, "--json").stdout)
+    stated = {each["name"]: (each["value"], each["origin"]) for each in shown["facts"]}
+    assert stated["userMost"] == (32, "model")
+    assert stated["refuses"] == (["seed"], "model")
+    table = run("facts", "show", model).stdout
+    assert "userMost" in table
+    assert "seedMember" not in table
+    assert "seedMember" in run("facts", "show", model, "--all").stdout
+    assert "facts.userMost" in sentence(run("facts", "edit", model, "userMost=many"), 1)
+    assert "PROVIDER/MODEL" in sentence(run("facts", "show", "m"), 1)
+    assert run("facts", "reset", model).returncode == 0
+    assert "userMost" not in run("facts", "show", model).stdout
+
+
 def test_a_regenerated_key_replaces_the_old_one_at_once(
     run: Run, gateway: Gateway, lane: Lane
 ) -> None:

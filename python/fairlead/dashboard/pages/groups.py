@@ -21,6 +21,7 @@ from fairlead.dashboard.key_fields import (
     RATE_LIMITS,
     TAGS,
     connection_access,
+    inexpressible,
     model_access,
     spending_limits,
 )
@@ -80,6 +81,7 @@ def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tupl
         Group("Which models", model_access(combos)),
         connection_access(connections),
         Group("Guardrails that no key opts out of", _GUARDRAILS),
+        Group("Requests", (inexpressible("as the group above or the connection says"),)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from fairlead.dashboard.api import Refused, not_there
+from fairlead.dashboard.fact_fields import FACTS, FIELDS, form_values, read_facts
 from fairlead.dashboard.form import (
     Field,
     Group,
@@ -16,39 +17,20 @@ from fairlead.dashboard.form import (
     read_values,
     whole_number,
 )
+from fairlead.dashboard.model_settings import (
+    CAPABILITIES,
+    KINDS,
+    SETTINGS,
+    fact_rows,
+    read_settings,
+    settings_values,
+)
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.record import SEEN, check_unchanged, fingerprint
 from fairlead.dashboard.undo import Undo
 
 PLACE: Final = "/models"
 SHOWN: Final = 50
-KINDS: Final = (
-    "chat",
-    "completion",
-    "embedding",
-    "image",
-    "transcription",
-    "speech",
-    "rerank",
-    "moderation",
-    "ocr",
-    "video",
-    "realtime",
-)
-CAPABILITIES: Final = (
-    "audio_input",
-    "audio_output",
-    "computer_use",
-    "documents",
-    "parallel_tools",
-    "prompt_cache",
-    "reasoning",
-    "structured_output",
-    "tools",
-    "video_input",
-    "vision",
-    "web_search",
-)
 FILTERS: Final = ("q", "provider", "type", "capability", "connected")
 PRICES: Final = (
     ("input", "Input", "1M tokens"),
@@ -88,26 +70,6 @@ PRICE: Final = (
         hint="USD. Empty: none. Applies to new calls; settled ones keep their cost.",
     ),
 )
-SETTINGS: Final = (
-    Group(
-        "Overrides",
-        (
-            Field("modelName", "Shown as", most=200),
-            Field("isHidden", "RemainingLimit out of lists", "switch", "It can still be called."),
-            Field(
-                "contextWindowOverride", "Window", "whole", "Empty: the provider's value.", "tokens"
-            ),
-            Field(
-                "maxOutputTokenOverride",
-                "Output at most",
-                "whole",
-                "Applies to every request. Empty: no cap.",
-                "tokens",
-            ),
-        ),
-        is_open=True,
-    ),
-)
 
 
 async def show_models(visit: Visit) -> View:
@@ -144,13 +106,15 @@ async def show_models(visit: Visit) -> View:
 
 
 async def show_model(visit: Visit) -> View:
-    """A model: its capabilities, its price with its tiers, its overrides."""
+    """A model: its capabilities, its price with its tiers, its facts in force, its overrides."""
     provider, name = _named(visit)
     entry, kind, owner = await _find(visit, provider, name)
-    prices, rows = await asyncio.gather(
+    prices, rows, facts = await asyncio.gather(
         visit.api.get("/api/pricing", provider=provider),
         visit.api.get("/api/provider-models", provider=provider),
+        visit.api.get("/api/provider-models/facts", provider=provider, model=name),
     )
+    stated, silent = fact_rows(facts)
     price = (prices.get(provider) or {}).get(name)
     settings = _settings_of(rows, name)
     in_force = price or entry["price"] or {}
@@ -158,7 +122,16 @@ async def show_model(visit: Visit) -> View:
         make_form(
             "price", PRICE, _flat_price(in_force), visit.failure, **{SEEN: fingerprint(price)}
         ),
-        make_form("settings", SETTINGS, settings, visit.failure, **{SEEN: fingerprint(settings)}),
+        make_form(
+            "settings",
+            SETTINGS,
+            settings_values(settings),
+            visit.failure,
+            **{SEEN: fingerprint(settings)},
+        ),
+        make_form(
+            "facts", FACTS, form_values(settings), visit.failure, **{SEEN: fingerprint(settings)}
+        ),
     )
     fields = {
         "title": entry["id"],
@@ -173,6 +146,9 @@ async def show_model(visit: Visit) -> View:
         "tiered": [each for each in PRICES if each[0] in TIERED],
         "price_form": forms[0],
         "settings_form": forms[1],
+        "facts_form": forms[2],
+        "facts": stated,
+        "silent": silent,
         "place": f"/dashboard{PLACE}/model?{urlencode({'id': visit.query['id']})}",
     }
     return View("model.html", fields)
@@ -232,10 +208,23 @@ async def set_settings(visit: Visit, typed: FormFields) -> str:
     provider, name = _named(visit)
     rows = await visit.api.get("/api/provider-models", provider=provider)
     check_unchanged({SEEN: fingerprint(_settings_of(rows, name))}, typed, SEEN)
-    body = read_values([field for group in SETTINGS for field in group.fields], typed)
+    body = read_settings(typed)
     await visit.api.send(
         "PUT", "/api/provider-models", {"provider": provider, "modelId": name, **body}
     )
+    return _page_url(visit)
+
+
+async def set_facts(visit: Visit, typed: FormFields) -> str:
+    """Sets the facts of the model that differ from the stored ones."""
+    provider, name = _named(visit)
+    settings = _settings_of(await visit.api.get("/api/provider-models", provider=provider), name)
+    check_unchanged({SEEN: fingerprint(settings)}, typed, SEEN)
+    changed = read_facts(read_values(FIELDS, typed), settings)
+    if changed:
+        await visit.api.send(
+            "PUT", "/api/provider-models", {"provider": provider, "modelId": name, **changed}
+        )
     return _page_url(visit)
 
 
@@ -342,6 +331,7 @@ PAGES = (
                 unset_price, "The price was removed.", confirm_unset_price, undo_unset_price
             ),
             "settings": Action(set_settings, "It was saved."),
+            "facts": Action(set_facts, "The facts were saved."),
             "forget": Action(forget, "The overrides were deleted.", confirm_forget),
         },
     ),

@@ -9,6 +9,7 @@ import orjson
 
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.connection_state import connection_state_of
+from fairlead.dashboard.fact_fields import shown_list, typed_list
 from fairlead.dashboard.form import (
     Field,
     Group,
@@ -18,6 +19,7 @@ from fairlead.dashboard.form import (
     nested,
     read_values,
 )
+from fairlead.dashboard.key_fields import inexpressible
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
@@ -53,6 +55,17 @@ _STEERING: Final = (
     Field("defaultModel", "Default model", hint="For tests, and for requests without a model."),
     Field("weight", "Weight", "whole", "Its share, if calls are shared by weight."),
 )
+_REFUSES: Final = "providerSpecificData.refuses"
+_REQUESTS: Final = (
+    inexpressible("as usual: refuse", "providerSpecificData.inexpressible"),
+    Field(
+        _REFUSES,
+        "Members that the provider refuses",
+        "lines",
+        "By the names of its dialect; they are left out. One in a line; - for none. Empty: as known.",
+        example="logit_bias",
+    ),
+)
 _LIMITS: Final = (
     Field("maxConcurrent", "Requests at once", "whole", "Empty: no limit."),
     Field("requestsPerMinute", "Requests in a minute", "whole", "Empty: no limit."),
@@ -79,6 +92,7 @@ NEW: Final = (
     Group("Address", _ADDRESS),
     Group("Other credentials", _OTHER_CREDENTIALS),
     Group("How it is used", _STEERING),
+    Group("Requests", _REQUESTS),
 )
 CHANGE: Final = (
     Group(
@@ -91,6 +105,7 @@ CHANGE: Final = (
         is_open=True,
     ),
     Group("How it is used", _STEERING, is_open=True),
+    Group("Requests", _REQUESTS),
     Group("Limits of the connection", _LIMITS),
     Group("Quota", _QUOTA),
     Group("Address", _ADDRESS),
@@ -206,7 +221,12 @@ async def show_provider(visit: Visit) -> View:
     )
     now = next(iter(limits["connections"]), None)
     connection = answer["connection"]
-    shown = {**connection, "quotaWindowThresholds": _shown_percents(connection)}
+    specific = connection["providerSpecificData"]
+    shown = {
+        **connection,
+        "quotaWindowThresholds": _shown_percents(connection),
+        "providerSpecificData": {**specific, "refuses": shown_list(specific["refuses"])},
+    }
     form = make_form("change", CHANGE, shown, visit.failure, **{SEEN: connection["updatedAt"]})
     fields = {
         "connection": connection,
@@ -260,6 +280,8 @@ async def create(visit: Visit, typed: FormFields) -> str:
     """Tries the credential, then stores it."""
     groups = [field for group in NEW for field in group.fields]
     values = {name: value for name, value in read_values(groups, typed).items() if value}
+    if _REFUSES in values:
+        values[_REFUSES] = typed_list(values[_REFUSES])
     store_anyway = values.pop("storeAnyway", False)
     values["isActive"] = "isActive" in typed
     if account := values.pop("serviceAccount", None):
@@ -281,6 +303,8 @@ async def change(visit: Visit, typed: FormFields) -> str:
     values = read_values(groups, typed)
     if values.get("quotaWindowThresholds") == _shown_percents(connection):
         del values["quotaWindowThresholds"]
+    if _REFUSES in values:
+        values[_REFUSES] = typed_list(values[_REFUSES])
     key = values.pop("apiKey", None)
     changed = changed_values(values, connection)
     if "quotaWindowThresholds" in changed:

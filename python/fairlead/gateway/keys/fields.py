@@ -166,7 +166,8 @@ class KeyFields(AccessFields):
         None,
         description="How its requests with members that the provider does not accept are handled, if "
         "leaving them out changes the answer: `refuse` answers 400, `drop` leaves them out and names them in "
-        "`X-Gateway-Left-Out`. The header `X-Gateway-Inexpressible` goes before it; null: as the connection says.",
+        "`X-Gateway-Left-Out`. The header `X-Gateway-Inexpressible` takes precedence. Null: as its group says, else "
+        "the connection.",
     )
     disable_non_public_models: StrictBool = False
     allow_usage_command: StrictBool = False

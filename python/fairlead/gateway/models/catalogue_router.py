@@ -236,7 +236,7 @@ def _chosen(
             shown = row.settings["model_name"]
         base = {} if built_in is None else built_in.model_dump(include=_SAID, exclude_defaults=True)
         fields = typed(owner, {**base, **known.get(name, {"id": name})})
-        model = _Model(name, built_in, override_model(row, fields))
+        model = _Model(name, built_in, override_model(owner, row, fields))
         if wanted.takes(f"{prefix}/{name}", shown, model):
             found.append(model)
     return found

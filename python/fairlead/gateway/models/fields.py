@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictInt
 
 from fairlead.gateway.fields import ModelId, Name, Text
-from fairlead.gateway.providers.catalogue import Capability, Mode
+from fairlead.gateway.nodes.fields import ApiType
+from fairlead.gateway.providers.catalogue import Mode
+from fairlead.gateway.providers.stated_facts import StatedFacts
 from fairlead.wire import Wire
 
 ProviderName = Annotated[
@@ -17,21 +19,9 @@ ProviderName = Annotated[
     ),
 ]
 Tokens = Annotated[StrictInt, Field(ge=1, le=100_000_000)]
-Endpoint = Literal[
-    "chat",
-    "completions",
-    "responses",
-    "messages",
-    "embeddings",
-    "images",
-    "audio",
-    "moderations",
-    "rerank",
-    "ocr",
-]
 
 
-class ModelSettings(Wire):
+class ModelSettings(StatedFacts):
     """Settings of any model. In a change, a field that is not sent stays and null clears it."""
 
     model_name: Name | None = Field(None, description="How lists call it.")
@@ -47,21 +37,13 @@ class ModelSettings(Wire):
     type: Mode | None = Field(
         None,
         description="The use of the model; replaces the type from its provider, the catalogue or its "
-        "name. Lists show it, and `auto` chooses among models of the type `chat`.",
+        "name. Lists show it, and `auto` chooses among models of the type `chat`. Without `supportedEndpoints` "
+        "it also sets which calls the model accepts.",
     )
-    supported_endpoints: Annotated[list[Endpoint], Field(min_length=1, max_length=10)] | None = (
-        Field(
-            None,
-            description="The calls that the model accepts; others are refused before its provider is "
-            "called. Without `type` they also set what it is for.",
-        )
-    )
-    supports_vision: StrictBool | None = Field(
+    api_type: ApiType | None = Field(
         None,
-        description="Whether it sees pictures: adds `vision` to its capabilities, or takes it away. `auto` counts it.",
-    )
-    capabilities: Annotated[list[Capability], Field(max_length=12)] | None = Field(
-        None, description="In place of what its provider or the catalogue says."
+        description="The API by which the model is called at a provider of OpenAI's dialects: `chat` or `responses`. "
+        "Another value says what the model is for, as a node's `apiType` does.",
     )
 
 

@@ -19,8 +19,14 @@ from fairlead.gateway.models.table import (
     put_model,
 )
 from fairlead.gateway.providers.credentials import Credentials, open_credentials
-from fairlead.gateway.providers.endpoint import Endpoint, reached_endpoint, resolve_provider
+from fairlead.gateway.providers.endpoint import (
+    Endpoint,
+    check_api_type,
+    reached_endpoint,
+    resolve_provider,
+)
 from fairlead.gateway.providers.probe import Finding, probe
+from fairlead.gateway.providers.stated_facts import merge_facts, show_facts
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
 from fairlead.gateway.unused_fields import ineffective, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
@@ -109,8 +115,7 @@ async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
         if before is None:
             _check_capacity(con)
             before = _blank(provider, fields.model_id)
-        refuse_unused(_unused(sent), _unused(before.settings))
-        after = changed(before, sent, now_ms())
+        after = _overridden(con, before, sent)
         put_model(con, after)
         return after
 
@@ -205,9 +210,7 @@ def _register(con: Database, new: ModelFields) -> ProviderModel:
     if before is not None and before.is_custom:
         raise Conflict("The provider has a custom model of this id: change it with PUT.")
     _check_capacity(con)
-    before = before or _blank(provider, new.model_id)
-    refuse_unused(_unused(_settings(new)), _unused(before.settings))
-    row = changed(before, _settings(new), now_ms())
+    row = _overridden(con, before or _blank(provider, new.model_id), _settings(new))
     row = ProviderModel(
         provider, new.model_id, True, row.settings, row.created_at_ms, row.updated_at_ms
     )
@@ -223,6 +226,16 @@ def _check_capacity(con: Database, free_models: int = 1) -> None:
 def _blank(provider: str, model_id: str) -> ProviderModel:
     made_at_ms = now_ms()
     return ProviderModel(provider, model_id, False, {}, made_at_ms, made_at_ms)
+
+
+def _overridden(con: Database, before: ProviderModel, sent: dict[str, Any]) -> ProviderModel:
+    """The row with the fields that were sent."""
+    refuse_unused(_unused(sent), _unused(before.settings))
+    if sent.get("api_type") is not None:
+        check_api_type(resolve_provider(con, before.provider), sent["api_type"])
+    if "facts" in sent:
+        sent = {**sent, "facts": merge_facts(before.settings.get("facts"), sent["facts"])}
+    return changed(before, sent, now_ms())
 
 
 def _unused(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,5 +255,5 @@ def _shown(row: ProviderModel) -> ModelRow:
         ineffective=ineffective(_unused(row.settings)),
         created_at=moment_of(row.created_at_ms),
         updated_at=moment_of(row.updated_at_ms),
-        **row.settings,
+        **{**row.settings, "facts": show_facts(row.settings.get("facts"))},
     )

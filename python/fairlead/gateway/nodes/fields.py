@@ -12,8 +12,8 @@ from fairlead.gateway.fields import Name, Text
 from fairlead.gateway.nodes.address import normalise_base_url, normalise_path
 from fairlead.gateway.nodes.headers import check_headers
 from fairlead.gateway.nodes.timeouts import Timeouts
+from fairlead.gateway.providers.stated_facts import StatedFacts
 from fairlead.net.host import AddressRefused
-from fairlead.wire import Wire
 
 NodeType = Literal["openai-compatible", "anthropic-compatible", "gemini-compatible"]
 ApiType = Literal[
@@ -81,8 +81,10 @@ Prefix = Annotated[Text, AfterValidator(_slug)]
 CustomHeaders = Annotated[dict[StrictStr, StrictStr], AfterValidator(_headers)]
 
 
-class NodeFields(Wire):
-    """The optional and nullable fields."""
+class NodeFields(StatedFacts):
+    """The optional and nullable fields. What is stated of models holds for all models of the node, unless a model's own
+    fields say otherwise.
+    """
 
     api_type: ApiType = Field(
         "chat",

@@ -26,6 +26,7 @@ from fairlead.gateway.outbound.table import drop_proxy
 from fairlead.gateway.providers.catalogue import catalogue
 from fairlead.gateway.providers.credentials import open_headers, reseal_connections, seal_headers
 from fairlead.gateway.providers.endpoint import addresses_of
+from fairlead.gateway.providers.stated_facts import StatedFacts, merge_stated, show_facts
 from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
 from fairlead.gateway.unused_fields import ineffective, refuse_unused
@@ -47,7 +48,7 @@ _CODING_TOOLS = "acp"
 _PLAIN = ("type", "name", "prefix", "api_type", "base_url", "chat_path", "models_path", "icon_url")
 
 
-class NodeView(Wire):
+class NodeView(StatedFacts):
     """A node as it is shown: header values masked; `ineffective` names stored fields that have no
     effect.
     """
@@ -110,6 +111,7 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
             timeouts=_stored_timeouts(new.timeouts),
             created_at_ms=made_at_ms,
             updated_at_ms=made_at_ms,
+            stated=merge_stated({}, new),
         )
         insert_node(con, node)
         emit(con, Event("node.created", _event_data(node)))
@@ -136,6 +138,7 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
             _check_prefix(con, change.prefix, node_id)
         if "timeouts" in sent:
             columns["timeouts"] = _stored_timeouts(change.timeouts)
+        columns["stated"] = merge_stated(before.stated, change)
         if "custom_headers" in sent:
             stored = open_headers(sealer, before)
             _check_headers_kept(change.custom_headers or {}, before, change.base_url)
@@ -279,4 +282,5 @@ def _view(node: Node) -> NodeView:
         timeouts=Timeouts.model_validate(node.timeouts, by_name=True) if node.timeouts else None,
         created_at=moment_of(node.created_at_ms),
         updated_at=moment_of(node.updated_at_ms),
+        **{**node.stated, "facts": show_facts(node.stated.get("facts"))},
     )

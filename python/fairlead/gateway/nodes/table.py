@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import structlog
 
@@ -16,7 +16,7 @@ log = structlog.get_logger("fairlead.gateway")
 @dataclass(frozen=True, slots=True)
 class Node:
     """A row of the table. `headers_sealed` opens with the node's id to a JSON object; `timeouts`
-    holds the timeouts that are set.
+    holds the timeouts that are set, `stated` the fields of `StatedFacts` that are.
     """
 
     id: str
@@ -33,9 +33,12 @@ class Node:
     timeouts: dict[str, int]
     created_at_ms: int
     updated_at_ms: int
+    stated: dict[str, Any] = field(default_factory=dict)
 
 
-_NODES: Final = Table("provider_nodes", Node, json={"header_names": tuple, "timeouts": dict})
+_NODES: Final = Table(
+    "provider_nodes", Node, json={"header_names": tuple, "timeouts": dict, "stated": dict}
+)
 
 
 def insert_node(con: Connection, node: Node) -> None:

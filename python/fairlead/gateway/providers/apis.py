@@ -93,3 +93,17 @@ class Api:
             "aws": self.aws,
             "facts": self.facts,
         }
+
+
+def chat_api(models: list[str], base_url: str, facts: str) -> dict[str, Any]:
+    """OpenAI's chat completions as the relay gets them, for some models of a provider of its responses."""
+    return {
+        "models": models,
+        "except": [],
+        "dialect": "openai",
+        "protocol": "own",
+        "base_url": base_url,
+        "strip": None,
+        "aws": None,
+        "facts": facts,
+    }

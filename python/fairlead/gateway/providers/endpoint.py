@@ -85,6 +85,15 @@ def resolve_provider(con: Database, name: str) -> Provider:
     return provider
 
 
+def dialect_of(provider: Provider) -> str:
+    """The dialect in which a provider is called, apart from models with an API of their own."""
+    if isinstance(provider, CatalogueProvider):
+        return provider.dialect
+    dialect = _DIALECTS[provider.type]
+    is_responses = dialect == "openai" and provider.api_type == "responses"
+    return "openai-responses" if is_responses else dialect
+
+
 def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) -> Endpoint:
     """The endpoint of a connection with this authentication and `providerSpecificData` (stored
     form).
@@ -93,9 +102,7 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
     base_url = specific.get("base_url")
     if isinstance(provider, CatalogueProvider):
         return _built_in(provider, auth_type, specific)
-    dialect = _DIALECTS[provider.type]
-    if dialect == "openai" and provider.api_type == "responses":
-        dialect = "openai-responses"
+    dialect = dialect_of(provider)
     return Endpoint(
         prefixes=(provider.prefix, provider.id),
         dialect=dialect,
@@ -106,6 +113,25 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
         check_url=None,
         timeouts=effective_timeouts(own, provider.timeouts),
     )
+
+
+def check_api_type(provider: Provider, api_type: str) -> None:
+    """`InvalidRequest` if models of the provider cannot be called by this one of OpenAI's APIs."""
+    if api_type not in ("chat", "responses"):
+        return
+    has_path = not isinstance(provider, CatalogueProvider) and provider.chat_path is not None
+    if not dialect_of(provider).startswith("openai"):
+        raise InvalidRequest(
+            f"apiType `{api_type}` would have no effect: {provider.name} does not have OpenAI's APIs. "
+            "Leave it out, or send null.",
+            param="apiType",
+        )
+    if has_path and (dialect_of(provider), api_type) == ("openai", "responses"):
+        raise InvalidRequest(
+            "apiType `responses` would have no effect: the node's chatPath is the path of every call. "
+            "Remove chatPath first (PUT /api/provider-nodes/<id>), or leave apiType out.",
+            param="apiType",
+        )
 
 
 def reached_endpoint(

@@ -14,6 +14,7 @@ from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
 from fairlead.gateway.providers.price import ModelPrice
+from fairlead.gateway.providers.stated_facts import RequestFacts
 from fairlead.wire import Wire
 
 MASK = "***"
@@ -68,7 +69,7 @@ def _account(file: dict[str, Any]) -> dict[str, Any]:
 ServiceAccount = Annotated[dict[str, Any], Field(max_length=50), AfterValidator(_account)]
 
 
-class ProviderSpecific(Wire):
+class ProviderSpecific(RequestFacts):
     """Fields that depend on the provider. In a change, a field that is not sent stays and null clears it."""
 
     base_url: BaseUrl | None = Field(None, description="Instead of the provider's own.")
@@ -87,8 +88,8 @@ class ProviderSpecific(Wire):
     inexpressible: Literal["refuse", "drop"] | None = Field(
         None,
         description="How requests with members that the provider does not accept are handled, if "
-        "leaving them out changes the answer: `refuse` (as null does) answers 400, `drop` leaves them out. A "
-        "key's `inexpressible` and the header `X-Gateway-Inexpressible` go before it.",
+        "leaving them out changes the answer: `refuse` (as null does) answers 400, `drop` leaves them out. The "
+        "`inexpressible` of a key or its group and the header `X-Gateway-Inexpressible` take precedence.",
     )
     prompt_cache: Literal["auto", "off"] | None = Field(
         None,

@@ -9,13 +9,14 @@ chat templates take reasoning's switches).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, DecimalException
 from typing import Any
 
 from fairlead.gateway.models.table import ProviderModel
 from fairlead.gateway.providers.catalogue import CatalogueProvider
-from fairlead.gateway.providers.endpoint import Provider, serves_type
+from fairlead.gateway.providers.endpoint import Provider, dialect_of, serves_type
 from fairlead.gateway.providers.model_types import stated_type, type_of
 from fairlead.gateway.providers.table import Connection
 
@@ -80,6 +81,20 @@ ENDPOINT_TYPES = {
     "moderations": "moderation",
     "rerank": "rerank",
     "ocr": "ocr",
+}
+# The calls that a model accepts whose type an operator states.
+TYPE_ENDPOINTS = {
+    "chat": ["chat", "completions"],
+    "completion": ["completions"],
+    "embedding": ["embeddings"],
+    "image": ["images"],
+    "speech": ["audio", "music"],
+    "transcription": ["audio"],
+    "realtime": ["audio"],
+    "rerank": ["rerank"],
+    "moderation": ["moderations"],
+    "ocr": ["ocr"],
+    "video": ["video"],
 }
 
 
@@ -195,19 +210,55 @@ def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
     ]
 
 
-def override_model(row: ProviderModel | None, model: dict[str, Any]) -> dict[str, Any]:
-    """A known model with the operator's overrides."""
-    if row is None:
-        return model
+def override_model(
+    provider: Provider, row: ProviderModel | None, model: dict[str, Any]
+) -> dict[str, Any]:
+    """A known model with what the operator states about its node, and then about itself."""
+    if not isinstance(provider, CatalogueProvider):
+        stated = {"api_type": provider.api_type} if provider.api_type in NODE_TYPES else {}
+        model = with_stated(provider, {**stated, **provider.stated}, model)
+    return model if row is None else with_stated(provider, row.settings, model)
+
+
+def with_stated(
+    provider: Provider, stated: Mapping[str, Any], model: dict[str, Any]
+) -> dict[str, Any]:
+    """A model with stored fields of an operator: those of `StatedFacts` and `ModelSettings`."""
+    api_type = stated.get("api_type")
+    endpoints = stated.get("supported_endpoints")
+    kind = stated.get("type") or _type_for(endpoints)
+    kind = kind or (api_type and NODE_TYPES.get(api_type, "chat"))
+    if endpoints is None and kind is not None:
+        endpoints = _endpoints_for(provider, kind)
     overrides = {
-        "name": row.settings.get("model_name"),
-        "context_length": row.settings.get("context_window_override"),
-        "max_output_tokens": row.settings.get("max_output_token_override"),
-        "mode": row.settings.get("type") or _type_for(row.settings.get("supported_endpoints")),
-        "endpoints": row.settings.get("supported_endpoints"),
-        "capabilities": _stated_capabilities(row, model),
+        "name": stated.get("model_name"),
+        "context_length": stated.get("context_window_override"),
+        "max_output_tokens": stated.get("max_output_token_override"),
+        "mode": kind,
+        "endpoints": endpoints,
+        "capabilities": _stated_capabilities(stated, model),
     }
     return {**model, **{name: value for name, value in overrides.items() if value is not None}}
+
+
+def stated_endpoints(
+    provider: Provider, rows: Mapping[str, ProviderModel]
+) -> tuple[dict[str, list[str]], list[str] | None]:
+    """The calls that models accept as the operator states: of single models by name, and of all others."""
+    own = {
+        name: endpoints
+        for name, row in rows.items()
+        if (endpoints := with_stated(provider, row.settings, {}).get("endpoints")) is not None
+    }
+    return own, override_model(provider, None, {}).get("endpoints")
+
+
+def _endpoints_for(provider: Provider, kind: str) -> list[str] | None:
+    """The calls that a model of a stated type accepts."""
+    if kind == "image" and dialect_of(provider) == "gemini":
+        # Google's models draw in conversations.
+        return None
+    return TYPE_ENDPOINTS[kind]
 
 
 def _type_for(endpoints: list[str] | None) -> str | None:
@@ -216,13 +267,13 @@ def _type_for(endpoints: list[str] | None) -> str | None:
     return "chat" if "chat" in types else next(iter(types), None)
 
 
-def _stated_capabilities(row: ProviderModel, model: dict[str, Any]) -> list[str] | None:
-    """The capabilities with what the operator says of them; None where the operator says nothing."""
-    stated = row.settings.get("capabilities")
-    sees = row.settings.get("supports_vision")
-    if stated is None and sees is None:
+def _stated_capabilities(stated: Mapping[str, Any], model: dict[str, Any]) -> list[str] | None:
+    """The capabilities with what the operator states about them; None where the operator states nothing."""
+    listed = stated.get("capabilities")
+    sees = stated.get("supports_vision")
+    if listed is None and sees is None:
         return None
-    able = set(model.get("capabilities") or () if stated is None else stated)
+    able = set(model.get("capabilities") or () if listed is None else listed)
     if sees is not None:
         able = able | {"vision"} if sees else able - {"vision"}
     return sorted(able)

@@ -12,12 +12,12 @@ import structlog
 from fairlead.gateway.models.table import ProviderModel, models_of
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import Price, read_overrides
+from fairlead.gateway.providers.apis import chat_api
 from fairlead.gateway.providers.catalogue import CatalogueModel, CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
-from fairlead.gateway.providers.facts import FactSection
-from fairlead.gateway.providers.facts import in_snapshot as facts_in_snapshot
+from fairlead.gateway.providers.fact_tables import FactTables, base_table, overrides_of
 from fairlead.gateway.providers.limits import compile_limits
-from fairlead.gateway.providers.models import known_models, override_model, typed
+from fairlead.gateway.providers.models import known_models, override_model, stated_endpoints, typed
 from fairlead.gateway.providers.price import in_snapshot
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
@@ -39,6 +39,7 @@ def compile_connections(con: Database) -> dict[str, Any]:
     for row in models_of(con):
         model_settings.setdefault(row.provider, {})[row.model_id] = row
     overrides = read_overrides(con)
+    tables = FactTables()
     connections: list[dict[str, Any]] = []
     models: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, Any]] = {}
@@ -53,6 +54,7 @@ def compile_connections(con: Database) -> dict[str, Any]:
                 connection,
                 model_settings.get(provider.id, {}),
                 overrides.get(connection.provider, {}),
+                tables,
             )
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             # One damaged record must not block every later snapshot.
@@ -67,38 +69,8 @@ def compile_connections(con: Database) -> dict[str, Any]:
         "connections": connections,
         "models": [models[name] for name in sorted(models)],
         "prices": [{"model": name, **prices[name]} for name in sorted(prices)],
-        "facts": {
-            name: facts_in_snapshot(_facts(name), _facts) for name in sorted(_facts_of(connections))
-        },
+        "facts": tables.named(connections),
     }
-
-
-# A node's models are taken for those of the maker of its dialect. The plain form of OpenAI's dialects has no
-# such maker: many servers speak them.
-_MAKERS = {"anthropic-compatible": "anthropic", "gemini-compatible": "gemini"}
-
-
-def _facts_name(provider: Provider) -> str:
-    """The provider in the catalogue whose facts hold for this one; empty where there is none."""
-    if isinstance(provider, CatalogueProvider):
-        return provider.id if provider.facts is not None else ""
-    return _MAKERS.get(provider.type, "")
-
-
-def _facts_of(connections: list[dict[str, Any]]) -> set[str]:
-    """The ids of all facts that the connections and their APIs name."""
-    own = {each["facts"] for each in connections}
-    apis = {api["facts"] for each in connections for api in each["apis"]}
-    return (own | apis) - {""}
-
-
-def _facts(name: str) -> FactSection:
-    """The facts with this id: of a provider, or of one of its APIs (`<provider>#<position>`)."""
-    provider, _, api = name.partition("#")
-    section = catalogue()[provider].apis[int(api)].facts if api else catalogue()[provider].facts
-    if section is None:
-        raise ValueError(f"the catalogue has no facts of `{name}`")
-    return section
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +87,14 @@ def _compile(
     connection: Connection,
     model_settings: dict[str, ProviderModel],
     overrides: dict[str, Price],
+    tables: FactTables,
 ) -> _Compiled:
     endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
     known = known_models(provider, connection)
     templated = _templated(provider, connection, known)
-    caps = {
-        name: row.settings.get("max_output_token_override") for name, row in model_settings.items()
-    }
-    capped = {"output_caps": {name: cap for name, cap in caps.items() if cap is not None}}
-    facts = {"facts": _facts_name(provider)}
-    record = {**_connection(connection, endpoint), **templated, **capped, **facts}
+    facts = _facts(provider, connection, endpoint, model_settings, tables)
+    stated = _stated(provider, model_settings)
+    record = {**_connection(connection, endpoint), **templated, **stated, **facts}
     compiled = _Compiled(record, {}, {})
     names = {model["id"] for model in known}
     custom = [
@@ -136,13 +106,44 @@ def _compile(
         row = model_settings.get(model["id"])
         if row is not None and row.settings.get("is_hidden"):
             continue
-        model = override_model(row, model)  # noqa: PLW2901 - the same model, better known
+        model = override_model(provider, row, model)  # noqa: PLW2901 - the same model, better known
         listed = f"{endpoint.prefixes[0]}/{model['id']}"
         compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
     for model_id, price in (*overrides.items(), *known_prices(provider, connection)):
         for prefix in endpoint.prefixes:
             compiled.prices.setdefault(f"{prefix}/{model_id}", in_snapshot(price))
     return compiled
+
+
+def _stated(provider: Provider, model_settings: dict[str, ProviderModel]) -> dict[str, Any]:
+    """What an operator states about models by their names, listed or not: caps of output, and accepted calls."""
+    caps = {
+        name: row.settings.get("max_output_token_override") for name, row in model_settings.items()
+    }
+    endpoints, usual = stated_endpoints(provider, model_settings)
+    return {
+        "output_caps": {name: cap for name, cap in caps.items() if cap is not None},
+        "endpoints": endpoints,
+        "usual_endpoints": usual,
+    }
+
+
+def _facts(
+    provider: Provider,
+    connection: Connection,
+    endpoint: Endpoint,
+    model_settings: dict[str, ProviderModel],
+    tables: FactTables,
+) -> dict[str, Any]:
+    """The snapshot's members that name tables of facts: the connection's own, and its APIs with theirs."""
+    stated = overrides_of(provider, connection.provider_specific, model_settings)
+    own = tables.add(base_table(provider), stated)
+    apis = [{**api.in_snapshot(), "facts": tables.add(api.facts, stated)} for api in endpoint.apis]
+    chats = [name for name, row in model_settings.items() if row.settings.get("api_type") == "chat"]
+    if endpoint.dialect == "openai-responses" and chats:
+        # At a provider with the dialect of responses, these models are called by chat completions.
+        apis.append(chat_api(chats, endpoint.base_url, own))
+    return {"facts": own, "apis": apis}
 
 
 def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
@@ -163,7 +164,6 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "auth": endpoint.auth,
         "aws": endpoint.aws,
         "paths": endpoint.paths,
-        "apis": [api.in_snapshot() for api in endpoint.apis],
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "weight": connection.weight,
@@ -217,7 +217,6 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
         "name": model.get("name"),
         "mode": model.get("mode") or "",
         "capabilities": model.get("capabilities"),
-        "endpoints": model.get("endpoints"),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairlead.gateway.providers.fields import ProviderSpecific
 from fairlead.gateway.providers.price import in_micros, in_usd
+from fairlead.gateway.providers.stated_facts import merge_facts
 
 
 def merge_specific(stored: dict[str, Any], sent: ProviderSpecific) -> dict[str, Any]:
@@ -19,6 +20,11 @@ def merge_specific(stored: dict[str, Any], sent: ProviderSpecific) -> dict[str, 
             merged.pop(name, None)
         elif name == "prices":
             merged[name] = {model: in_micros(price) for model, price in value.items()}
+        elif name == "facts":
+            facts = merge_facts(stored.get(name), value, "providerSpecificData.facts")
+            merged[name] = facts
+            if facts is None:
+                del merged[name]
         elif name == "timeouts":
             merged[name] = value.model_dump(exclude_none=True)
         else:

@@ -123,6 +123,7 @@ pub static SCOPES: &[KeyScope] = &[
             ("GET", "/api/models/catalog"),
             ("GET", "/api/models/alias"),
             ("GET", "/api/provider-models"),
+            ("GET", "/api/provider-models/facts"),
             ("GET", "/api/pricing"),
         ],
         "Read the catalogue, aliases, model overrides and prices.",

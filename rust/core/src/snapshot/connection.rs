@@ -169,6 +169,13 @@ pub struct Connection {
     /// The operator's maximum output in tokens, keyed by the model's name at the provider.
     #[serde(default)]
     pub output_caps: HashMap<String, u64>,
+    /// The calls that models accept according to the operator, named as in `supportedEndpoints`, by the model's name at
+    /// the provider.
+    #[serde(default)]
+    pub endpoints: HashMap<String, Vec<String>>,
+    /// The calls that all other models accept according to the operator. Absent if not set.
+    #[serde(default)]
+    pub usual_endpoints: Option<Vec<String>>,
     /// Paths that differ from the dialect's, keyed by the dialect's path. Each value is the path on the host.
     #[serde(default)]
     pub paths: HashMap<String, String>,
@@ -196,6 +203,11 @@ impl Connection {
     /// Returns what the model accepts, by its name at the provider.
     pub fn facts_of(&self, upstream_model: &str) -> &Arc<ModelFacts> {
         self.facts.of(upstream_model)
+    }
+
+    /// Returns the calls that a model accepts according to the operator. `None` if the operator did not say.
+    pub fn endpoints_of(&self, upstream_model: &str) -> Option<&[String]> {
+        self.endpoints.get(upstream_model).or(self.usual_endpoints.as_ref()).map(Vec::as_slice)
     }
 
     pub fn output_cap(&self, upstream_model: &str) -> Option<u64> {
@@ -267,9 +279,6 @@ pub struct Model {
     /// The model's capabilities, by the catalogue's names. Absent if unknown.
     #[serde(default)]
     pub capabilities: Option<Vec<String>>,
-    /// The calls that the model supports according to an operator, named as in `supportedEndpoints`. Absent if not set.
-    #[serde(default)]
-    pub endpoints: Option<Vec<String>>,
 }
 
 impl Model {

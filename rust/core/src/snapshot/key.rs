@@ -84,7 +84,8 @@ pub struct Key {
     /// The service tier that overrides the tier in the request.
     #[serde(default)]
     pub tool_service_mode: ServiceMode,
-    /// How members that a provider does not accept are handled. Absent: the connection's setting applies.
+    /// How members that a provider does not accept are handled. Absent: the setting of the nearest group applies, or else
+    /// the connection's.
     #[serde(default)]
     pub inexpressible: Option<Inexpressible>,
     /// The key may query the remaining quota of its limits, also through a chat command.

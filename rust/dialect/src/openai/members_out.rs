@@ -34,7 +34,7 @@ pub(super) fn opening(
 ) -> Result<(), Error> {
     if request.stream || is_thinking && facts.thinking_needs_stream == Some(true) {
         out.key("stream").raw("true");
-        if facts.streaming_usage != Some(StreamingUsage::Always) {
+        if facts.streaming_usage != Some(StreamingUsage::Always) && !facts.refuses("stream_options") {
             out.key("stream_options").raw(r#"{"include_usage":true}"#);
         }
     }

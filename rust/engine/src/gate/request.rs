@@ -11,7 +11,7 @@ use crate::shared::{GaugePermit, Shared};
 use bytes::Bytes;
 use fairlead_core::guardrail::{Disabled, Guardrail};
 use fairlead_core::routes::{Route, Surface};
-use fairlead_core::{CacheDefaultMode, Dialect, Inexpressible, Principal, ServiceMode, SessionClaim};
+use fairlead_core::{CacheDefaultMode, Dialect, Inexpressible, Key, Principal, ServiceMode, SessionClaim};
 use http::{HeaderMap, HeaderValue};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -121,9 +121,12 @@ impl Admission {
         ])
     }
 
-    /// The choice for members that a provider does not accept: the call's own, else the key's.
+    /// The choice for members that a provider does not accept: the call's own, else the key's, else that of the nearest
+    /// group.
     pub fn inexpressible(&self) -> Option<Inexpressible> {
-        self.routing.inexpressible.or_else(|| self.principal.key().and_then(|key| key.inexpressible))
+        let of_key =
+            |key: &Arc<Key>| key.inexpressible.or_else(|| key.groups.iter().find_map(|group| group.inexpressible));
+        self.routing.inexpressible.or_else(|| self.principal.key().and_then(of_key))
     }
 
     /// The service tier for the key's conversations.

@@ -78,6 +78,11 @@ fn methods(model: &Model, dialect: Option<Dialect>) -> &'static [&'static str] {
     }
 }
 
+/// Returns whether the model answers conversations.
+pub(crate) fn converses(model: &Model, dialect: Option<Dialect>) -> bool {
+    methods(model, dialect) == CONVERSATION
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

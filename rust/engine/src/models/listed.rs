@@ -30,6 +30,8 @@ pub(super) enum ListedKind {
 pub(super) struct Listed {
     pub id: String,
     kind: ListedKind,
+    /// The model answers conversations.
+    converses: bool,
     /// The entry in OpenAI's format: a slice of the whole list's document once that is built.
     json: Bytes,
     /// The entry's offset in that document.
@@ -87,6 +89,7 @@ impl Listed {
         Some(Self {
             id: model.id.clone(),
             kind,
+            converses: entries::converses(model, dialect),
             json: Bytes::from(serde_json::to_vec(&entry).ok()?),
             at: 0,
             anthropic: entries::anthropic(model)?,
@@ -128,6 +131,11 @@ impl Listed {
             ListedKind::Combo => admit_combo(key, &self.id, false).is_ok(),
             ListedKind::Auto => admit_combo(key, &self.id, true).is_ok(),
         }
+    }
+
+    /// Returns whether a list in this format contains the entry. Anthropic's clients hold conversations only.
+    pub fn is_listed_in(&self, wording: ListDialect) -> bool {
+        self.converses || wording != ListDialect::Anthropic
     }
 
     /// Returns whether the key's list contains the entry.

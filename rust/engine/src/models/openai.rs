@@ -200,7 +200,7 @@ impl Lists {
     /// Returns at most `limit` entries of the caller's list. A cursor whose entry was removed keeps its position.
     pub fn page(&self, key: Option<&Key>, wording: ListDialect, cursor: &Cursor, limit: usize) -> Page<'_> {
         let key = key.filter(|key| is_narrowed(key));
-        let shown = |entry: &&Listed| key.is_none_or(|key| entry.is_shown_to(key));
+        let shown = |entry: &&Listed| entry.is_listed_in(wording) && key.is_none_or(|key| entry.is_shown_to(key));
         let (mut entries, has_more): (Vec<&Listed>, bool) = match cursor {
             Cursor::Before(id) => {
                 let end = self.entries.partition_point(|entry| entry.id < *id);

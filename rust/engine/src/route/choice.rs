@@ -5,7 +5,7 @@ use crate::upstream::limiter::SlotRequest;
 use crate::upstream::target::Target;
 use crate::upstream::target_cap::TargetCap;
 use fairlead_core::strategy::{identity, Memory, Obstacle, Params, QueueRule, Random, Rules, Strategy, ToolFilter};
-use fairlead_core::{Api, Inexpressible, Served};
+use fairlead_core::{ApiType, Inexpressible, Served};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -107,7 +107,7 @@ impl Choice {
     /// Returns whether only OpenAI's responses API serves the model at this target.
     pub fn needs_responses(&self, at: usize) -> bool {
         let facts = self.targets[at].connection.facts_of(self.upstream_model(at));
-        facts.api == Some(Api::Responses)
+        facts.api_type == Some(ApiType::Responses)
     }
 
     /// Describes a request of this many tokens for the admission control of the target's connection.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.gateway.providers.catalogue import catalogue
-from fairlead.gateway.providers.facts import Facts, FactSection, in_snapshot
+from fairlead.gateway.providers.facts import Facts, FactSection, FactValues, in_snapshot
 from tests.support.management import Management
 
 RELAY = Path(__file__).parents[4] / "rust" / "core" / "src" / "facts.rs"
@@ -21,6 +21,12 @@ def test_the_relay_knows_the_same_facts() -> None:
     fields = set(re.findall(r"^    pub (\w+):", struct, re.MULTILINE))
 
     assert fields == Facts.model_fields.keys() - {"source"}
+    assert Facts.model_fields.keys() - FactValues.model_fields.keys() == {
+        "source",
+        "api_type",
+        "refused",
+        "strips_refused",
+    }
 
 
 def test_every_group_of_facts_names_its_source() -> None:

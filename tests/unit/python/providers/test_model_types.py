@@ -94,6 +94,12 @@ class Lab:
         await self.management.ask("POST", "/api/provider-models", body, expect=201)
         return await self.told(name)
 
+    def calls(self, name: str) -> list[str] | None:
+        """The calls that the relay lets the model accept; None for all."""
+        (connection,) = self.management.snapshot()["connections"]
+        found: list[str] | None = connection["endpoints"].get(name, connection["usual_endpoints"])
+        return found
+
     async def told(self, name: str) -> dict[str, Any]:
         """The model as the relay is told of it."""
         snapshot = self.management.snapshot()
@@ -117,15 +123,12 @@ async def test_the_operators_word_goes_first(lab: Lab) -> None:
     able = await lab.model("able", capabilities=["tools", "reasoning"], supportsVision=True)
     assert able["capabilities"] == ["reasoning", "tools", "vision"]
     pinned = await lab.model("pinned", supportedEndpoints=["embeddings"])
-    assert (pinned["mode"], pinned["endpoints"]) == ("embedding", ["embeddings"])
+    assert (pinned["mode"], lab.calls("pinned")) == ("embedding", ["embeddings"])
     talks = await lab.model("talks", supportedEndpoints=["embeddings", "chat"])
     assert talks["mode"] == "chat"
     body = {"provider": "lab", "modelId": "pinned", "supportedEndpoints": None}
     await lab.management.ask("PUT", "/api/provider-models", body)
-    assert ((await lab.told("pinned"))["mode"], (await lab.told("pinned"))["endpoints"]) == (
-        "",
-        None,
-    )
+    assert ((await lab.told("pinned"))["mode"], lab.calls("pinned")) == ("", None)
     rows = (await lab.management.ask("GET", "/api/provider-models"))["models"]
     assert all(row["ineffective"] == [] for row in rows)
     told = await lab.management.ask("GET", "/api/models/catalog", provider="lab")
@@ -171,4 +174,6 @@ async def test_a_nodes_models_are_for_what_its_operator_says(
 ) -> None:
     await lab.set_up(apiType=api_type)
     assert (await lab.model("plain"))["mode"] == mode
+    assert (lab.calls("not listed") is None) == (mode == "")
     assert (await lab.model("other", type="chat"))["mode"] == "chat"
+    assert lab.calls("other") == ["chat", "completions"]

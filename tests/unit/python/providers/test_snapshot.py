@@ -66,6 +66,8 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
         "chat_template_models": [],
         "replays_reasoning": False,
         "output_caps": {},
+        "endpoints": {},
+        "usual_endpoints": None,
         "priority": 7,
         "weight": 1,
         "limits": {},
@@ -121,7 +123,6 @@ async def test_models_and_prices_come_from_the_catalogue(management: Management)
             "tools",
             "vision",
         ],
-        "endpoints": None,
     }
     prices = {price["model"]: price for price in snapshot["prices"]}
     assert prices.keys() == priced

@@ -69,6 +69,7 @@ pub(super) static ROUTES: &[Route] = &[
     admin("PUT", "/api/settings/combo-defaults", JSON_1M, "Replace the defaults of combos."),
     management("GET", "/api/models/catalog", NO_BODY, "All models by provider and type."),
     management("GET", "/api/provider-models", NO_BODY, "List custom models and overrides."),
+    management("GET", "/api/provider-models/facts", NO_BODY, "Show the facts in force for a model, and their origin."),
     management("POST", "/api/provider-models", JSON_1M, "Add a custom model."),
     management("PUT", "/api/provider-models", JSON_1M, "Override a model's facts, or change a custom model."),
     management("PATCH", "/api/provider-models", JSON_1M, "Hide models in lists, or show them again."),

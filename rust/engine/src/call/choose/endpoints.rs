@@ -1,7 +1,6 @@
 //! The table of passthrough calls, which change only the model: their path, required members and response type. Most
 //! require a provider with OpenAI's dialect, which defines these calls. Some also exist in other dialects.
 
-use crate::active_config::ActiveConfig;
 use crate::route::choice::Choice;
 use fairlead_core::routes::{Answer, Ollama, Relayed, Route, Surface};
 use fairlead_core::{Dialect, Error, ErrorKind};
@@ -177,10 +176,10 @@ fn operators_name(route: &Route) -> &'static str {
 }
 
 /// Removes targets whose model does not support the route's call according to the operator; an error if none is left.
-fn narrow_to_supported(active: &ActiveConfig, route: &Route, choice: &mut Choice) -> Result<(), Error> {
+fn narrow_to_supported(route: &Route, choice: &mut Choice) -> Result<(), Error> {
     let name = operators_name(route);
     let takes = |at: &usize| {
-        let stated = active.snapshot.model(choice.model(*at)).and_then(|model| model.endpoints.as_deref());
+        let stated = choice.targets[*at].connection.endpoints_of(choice.upstream_model(*at));
         // A conversation is the same call in every dialect.
         let is_conversation = matches!(name, "responses" | "messages");
         stated.is_none_or(|all| all.iter().any(|one| one == name || is_conversation && one == "chat"))
@@ -191,7 +190,8 @@ fn narrow_to_supported(active: &ActiveConfig, route: &Route, choice: &mut Choice
     }
     if indices.is_empty() {
         let message = format!(
-            "`{}` does not take this call: its `supportedEndpoints` leave out `{name}` (PUT /api/provider-models).",
+            "`{}` does not accept this call: `{name}` is not among the calls that its `supportedEndpoints` or `type` \
+             allow. Call another model, or change these fields (PUT /api/provider-models).",
             choice.model(0)
         );
         return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
@@ -202,8 +202,8 @@ fn narrow_to_supported(active: &ActiveConfig, route: &Route, choice: &mut Choice
 
 /// Removes targets that do not support the route's call; an error if none is left. Every target supports conversations,
 /// unless the operator excludes them for a model.
-pub fn narrow(active: &ActiveConfig, route: &Route, choice: &mut Choice) -> Result<(), Error> {
-    narrow_to_supported(active, route, choice)?;
+pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
+    narrow_to_supported(route, choice)?;
     let Some(endpoint) = at(route) else { return Ok(()) };
     let is_embedding = embedding(route).is_some();
     let is_compaction = route.answer == Answer::Relayed(Relayed::Compact);

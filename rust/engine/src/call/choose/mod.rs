@@ -65,7 +65,7 @@ pub fn choose_for_endpoint(
 ) -> Result<Choice, Error> {
     let shared = settlement.shared.clone();
     let mut choice = model::choose(&shared, active, &settlement.admission, &request.model, body)?;
-    endpoints::narrow(active, settlement.admission.route, &mut choice)?;
+    endpoints::narrow(settlement.admission.route, &mut choice)?;
     admit_aliases(settlement, &choice)?;
     limits::reserve(&shared, &active.snapshot, settlement, request, &mut choice)?;
     settlement.note_choice(&choice);
@@ -126,7 +126,7 @@ pub fn reserve(call: &mut Call, active: &ActiveConfig, request: &ChatRequest) ->
     let shared = Arc::clone(&settlement.shared);
     limits::reserve_conversation(&shared, &active.snapshot, settlement, request, choice)?;
     settlement.note_choice(choice);
-    endpoints::narrow(active, settlement.admission.route, choice)
+    endpoints::narrow(settlement.admission.route, choice)
 }
 
 impl Call {
