@@ -120,6 +120,19 @@ def test_a_caller_that_is_confined_to_its_own_rows_sees_no_words_of_the_provider
     assert (mine.provider_message, mine.provider_request_id) == (None, None)
 
 
+def test_a_rejection_has_its_reason_and_member() -> None:
+    attempts = f"c;invalid_request;12.5;m;400;;;;{ENCODED};translation.refused;tools[0].name"
+    row = usage_record("r", failed_attempts=attempts)
+    (whole,) = show_request_log_row(row, has_bodies=False).failed_attempts
+    assert whole.provider_message == WORDS
+    assert (whole.rejection_reason, whole.rejected_member) == (
+        "translation.refused",
+        "tools[0].name",
+    )
+    (mine,) = show_request_log_row(row, has_bodies=False, is_confined=True).failed_attempts
+    assert (mine.rejection_reason, mine.rejected_member) == ("translation.refused", None)
+
+
 def test_records_of_older_form_are_read() -> None:
     row = usage_record("r", failed_attempts="c;upstream_status;12.5;a%3Bb,d;upstream_timeout;20;m")
     first, second = show_request_log_row(row, has_bodies=False).failed_attempts

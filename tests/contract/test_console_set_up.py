@@ -282,6 +282,8 @@ async def test_a_request_shows_its_way(control, admin) -> None:  # noqa: F811
             "providerType": None,
             "providerRequestId": None,
             "providerMessage": None,
+            "rejectionReason": None,
+            "rejectedMember": None,
         }
     ]
     text = await shown(control, admin, f"/dashboard/logs/{request_id}")

@@ -10,7 +10,9 @@ import httpx
 import pytest
 
 from tests.support.chat import CHAT
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
+from tests.support.prometheus import read_metrics
 from tests.support.upstream import Upstream, completion, reply
 
 OK = reply(completion("it is served"))
@@ -136,23 +138,85 @@ def test_a_combo_goes_on_where_another_target_may_serve(
     assert answer.headers["x-gateway-fallback-attempts"] == "1"
 
 
-@pytest.mark.parametrize(
-    ("dialect", "body"),
-    [
-        (ANTHROPIC, anthropic_error("invalid_request_error", "messages: at least one is required")),
-        (GEMINI, google_error("Please ensure that function response turn comes after a call.")),
-    ],
-    ids=[ANTHROPIC, GEMINI],
-)
+POLICY = {"error": {"message": "It was flagged.", "code": "content_policy_violation"}}
+# Dialect, body of the error, reason and member in the record.
+TRANSLATED: dict[str, tuple[str, Any, str]] = {
+    ANTHROPIC: (
+        ANTHROPIC,
+        anthropic_error("invalid_request_error", "messages.0.content: at least one is required"),
+        "messages.0.content",
+    ),
+    GEMINI: (
+        GEMINI,
+        google_error('Invalid JSON payload received. Unknown name "seed": Cannot find field.'),
+        "seed",
+    ),
+}
+
+
+def attempts_of(gateway: Gateway, answer: httpx.Response) -> list[dict[str, Any]]:
+    """The failed attempts in the request log."""
+    wanted = {"requestId": answer.headers["x-gateway-request-id"]}
+    rows: list[dict[str, Any]] = []
+
+    def is_settled() -> bool:
+        rows[:] = expect(gateway.admin.get("/api/usage/request-logs", params=wanted), 200)["logs"]
+        return bool(rows)
+
+    eventually(is_settled, "the request is settled", within_s=20)
+    attempts: list[dict[str, Any]] = rows[0]["failedAttempts"]
+    return attempts
+
+
+def refused_translations(gateway: Gateway) -> float:
+    family = read_metrics(gateway.admin.get("/metrics").text).get(
+        "fairlead_translation_refused_total"
+    )
+    return family.value() if family else 0
+
+
 def test_a_request_that_is_wrong_itself_ends_the_combo(
-    gateway: Gateway, upstream: Upstream, dialect: str, body: dict[str, Any]
+    gateway: Gateway, upstream: Upstream
 ) -> None:
-    first, second = lanes_of(gateway, upstream, dialect)
-    upstream.script(reply(body, status=400))
+    first, second = lanes_of(gateway, upstream, OPENAI)
+    wrong = {"error": {"message": "Invalid 'messages': empty array.", "param": "messages"}}
+    upstream.script(reply(wrong, status=400))
     upstream.script(OK, key=second.secrets[0])
     answer = call(gateway, combo_of(gateway, f"{first.prefix}/m0", f"{second.prefix}/m1"))
     assert answer.status_code == 400
     assert len(upstream.requests) == 1
+    (attempt,) = attempts_of(gateway, answer)
+    assert (attempt["rejectionReason"], attempt["rejectedMember"]) == ("request", "messages")
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_a_request_that_the_gateway_wrote_wrong_goes_to_the_next_target(
+    gateway: Gateway, upstream: Upstream, name: str
+) -> None:
+    dialect, body, member = TRANSLATED[name]
+    before = refused_translations(gateway)
+    first, second = lanes_of(gateway, upstream, dialect)
+    upstream.script(reply(body, status=400))
+    upstream.script(OK, key=second.secrets[0])
+    answer = call(gateway, combo_of(gateway, f"{first.prefix}/m0", f"{second.prefix}/m1"))
+    assert answer.status_code == 200, answer.text
+    (attempt,) = attempts_of(gateway, answer)
+    assert attempt["rejectionReason"] == "translation.refused"
+    assert attempt["rejectedMember"] == member
+    eventually(
+        lambda: refused_translations(gateway) == before + 1, "the refusal is counted", within_s=20
+    )
+
+
+def test_a_policy_ends_the_combo_and_is_in_the_record(gateway: Gateway, upstream: Upstream) -> None:
+    first, second = lanes_of(gateway, upstream, ANTHROPIC)
+    upstream.script(reply(POLICY, status=400))
+    upstream.script(OK, key=second.secrets[0])
+    answer = call(gateway, combo_of(gateway, f"{first.prefix}/m0", f"{second.prefix}/m1"))
+    assert answer.status_code == 400
+    assert len(upstream.requests) == 1
+    (attempt,) = attempts_of(gateway, answer)
+    assert attempt["rejectionReason"] == "policy"
 
 
 @pytest.mark.parametrize("name", [each for each in GOES_ON if "overflow" in each])

@@ -194,6 +194,8 @@ def _reply(attempt: Record, names: Names) -> ProviderReply:
         ("Code", attempt["providerCode"]),
         ("Type", attempt["providerType"]),
         ("Provider's request id", attempt["providerRequestId"]),
+        ("Reason", attempt["rejectionReason"]),
+        ("Member", attempt["rejectedMember"]),
     )
     who = names.connections.get(attempt["connectionId"], "a deleted connection")
     return ProviderReply(

@@ -123,6 +123,10 @@ pub struct ProviderError {
     pub message: String,
     /// The id under which the provider's support can find the call.
     pub request_id: Option<String>,
+    /// Why the provider rejected the request; `None` for other failures.
+    pub reason: Option<&'static str>,
+    /// The member of the request that the provider named.
+    pub member: Option<String>,
 }
 
 impl Cause {

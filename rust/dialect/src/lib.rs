@@ -9,6 +9,7 @@
 //! - [`openai::answer`], [`sse`] and [`openai::stream`]: complete answers, event streams, streamed answers
 //! - [`shapes`]: errors in the format of each surface
 //! - `rejection`: why a provider rejected a request
+//! - `rejected_member`: which member of it the error names
 //! - [`fit`], `foreign` and `moved_images`: edits to a body for a model's limits, and for other vendors' signatures and
 //!   images
 //! - `api` and `passing`: the API that a request needs, and edits to a chat completion that its model would reject
@@ -108,6 +109,7 @@ mod url_params;
 // Called by module path: `protocol::request_for`, `protocol::answer`.
 pub mod protocol;
 mod provider_members;
+mod rejected_member;
 mod rejection;
 // Called by module path: `replay::is_fit`, `replay::as_stream`.
 pub mod replay;
@@ -144,6 +146,7 @@ pub use cache_hints::CacheHints;
 pub use count::{counted_bytes, estimate_tokens};
 pub use diagnostics::add_diagnostics;
 pub use fit::{Destination, Fit};
+pub use rejected_member::member_of;
 pub use rejection::{reason_of, RejectionReason};
 pub use shapes::{anthropic_type, error_body, ErrorText};
 pub use stream_of_whole::stream_of_whole;

@@ -20,8 +20,27 @@ pub enum RejectionReason {
     Parameter,
     /// The provider's content policy forbids the prompt.
     Policy,
+    /// The provider rejects the body that the gateway wrote for it, and the caller's body may be valid elsewhere.
+    /// [`reason_of`] never returns this: only the engine knows who wrote the body.
+    Translation,
     /// Any other reason: the request itself is invalid.
     Request,
+}
+
+impl RejectionReason {
+    /// The name in usage records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Overflow => "overflow",
+            Self::Model => "model",
+            Self::Credential => "credential",
+            Self::Access => "access",
+            Self::Parameter => "parameter",
+            Self::Policy => "policy",
+            Self::Translation => "translation.refused",
+            Self::Request => "request",
+        }
+    }
 }
 
 use RejectionReason::{Access, Credential, Model, Overflow, Parameter, Policy};

@@ -140,6 +140,14 @@ class FailedAttempt(View):
     provider_message: str | None = Field(
         description="The provider's message: masked, at most 300 bytes, and not to be trusted."
     )
+    rejection_reason: str | None = Field(
+        description="Why the provider rejected the request: `overflow`, `model`, `credential`, "
+        "`access`, `parameter`, `policy`, `request`, or `translation.refused` if the gateway wrote "
+        "the body that the provider calls invalid; null for other failures."
+    )
+    rejected_member: str | None = Field(
+        description="The member of the request that the provider's error names."
+    )
 
 
 class LogRow(View):
@@ -318,7 +326,7 @@ def show_request_log_row(
 
 
 _NO_WORDS = dict.fromkeys(
-    ("provider_code", "provider_type", "provider_request_id", "provider_message")
+    ("provider_code", "provider_type", "provider_request_id", "provider_message", "rejected_member")
 )
 
 
@@ -343,12 +351,11 @@ def _failed_attempts(text: str | None) -> list[FailedAttempt]:
 
 
 def _failed_attempt(parts: Sequence[str]) -> FailedAttempt:
-    """An attempt of four parts, or of nine where the provider answered."""
+    """An attempt of four parts, of nine if the provider answered, or of eleven if it rejected the request."""
     connection_id, error_kind, ended_ms, model, *answered = parts
     status, *words = answered or ("",)
-    code, type_, request_id, message = (
-        [unquote(word) or None for word in words] if words else (None,) * 4
-    )
+    words += [""] * (6 - len(words))
+    code, type_, request_id, message, reason, member = [unquote(word) or None for word in words]
     return FailedAttempt.model_construct(
         connection_id=connection_id,
         error_kind=error_kind,
@@ -359,6 +366,8 @@ def _failed_attempt(parts: Sequence[str]) -> FailedAttempt:
         provider_type=type_,
         provider_request_id=request_id,
         provider_message=message,
+        rejection_reason=reason,
+        rejected_member=member,
     )
 
 

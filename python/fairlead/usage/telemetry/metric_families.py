@@ -60,6 +60,13 @@ COUNTED: Final = (
         "kind",
     ),
     _family(
+        "translation_refused_total",
+        "counter",
+        "Requests that the gateway translated and the provider rejected as invalid. The request log "
+        "has the member.",
+        "provider",
+    ),
+    _family(
         "upstream_attempts_total",
         "counter",
         "Calls to providers, including failed attempts and the calls of fusion and "

@@ -52,6 +52,11 @@ impl FailedAttempts {
                 push_encoded(text, &sentence(word, max_bytes));
             }
         }
+        let Some(reason) = error.reason else { return };
+        let _ = write!(text, ";{reason};");
+        if let Some(member) = error.member.as_deref().filter(|_| !attempt.is_private) {
+            push_encoded(text, &sentence(member, MAX_NAME_BYTES));
+        }
     }
 }
 
@@ -85,6 +90,7 @@ mod tests {
             kind: None,
             message: "It broke, 100 %; \"sorry\"".into(),
             request_id: Some("req_7".into()),
+            ..ProviderError::default()
         };
         let mut attempts = FailedAttempts::default();
         attempts.push(attempt(None));
@@ -95,6 +101,24 @@ mod tests {
         let mut private = FailedAttempts::default();
         private.push(FailedAttempt { is_private: true, ..attempt(Some(&error)) });
         assert_eq!(private.text(), Some("c1;upstream_status;1.5;a%3Bb;500;;;;"));
+    }
+
+    #[test]
+    fn a_rejection_has_its_reason_and_member() {
+        let error = ProviderError {
+            status: 400,
+            message: "x".into(),
+            reason: Some("translation.refused"),
+            member: Some("tools[0].name".into()),
+            ..ProviderError::default()
+        };
+        let mut attempts = FailedAttempts::default();
+        attempts.push(attempt(Some(&error)));
+        let expected = "c1;upstream_status;1.5;a%3Bb;400;;;;x;translation.refused;tools[0].name";
+        assert_eq!(attempts.text(), Some(expected));
+        let mut private = FailedAttempts::default();
+        private.push(FailedAttempt { is_private: true, ..attempt(Some(&error)) });
+        assert_eq!(private.text(), Some("c1;upstream_status;1.5;a%3Bb;400;;;;;translation.refused;"));
     }
 
     #[test]

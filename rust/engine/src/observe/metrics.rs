@@ -76,6 +76,7 @@ struct Provider {
     durations: Histogram,
     first_bytes: Histogram,
     failed_attempts: Errors,
+    refused_translations: Counter,
 }
 
 #[derive(Debug)]
@@ -201,6 +202,11 @@ impl Metrics {
         self.with_provider(provider, |counters| counters.failed_attempts.add(kind));
     }
 
+    /// Counts a body that the gateway wrote and the provider called invalid.
+    pub fn translation_refused(&self, provider: &str) {
+        self.with_provider(provider, |counters| counters.refused_translations.add(1));
+    }
+
     fn note_cache(&self, cached: Cached) {
         let at = match (cached.cache, cached.kind) {
             (Some(CacheOutcome::Hit), Some(CacheKind::Vector)) => 1,
@@ -282,6 +288,7 @@ impl Provider {
         for (kind, counter) in ErrorKind::ALL.iter().zip(&self.failed_attempts.0) {
             push("fairlead_provider_failures_total", &[own, ("kind", kind.code())], counter.get(), out);
         }
+        push("fairlead_translation_refused_total", &[own], self.refused_translations.get(), out);
         let names = [
             "fairlead_provider_duration_seconds_bucket",
             "fairlead_provider_duration_seconds_sum",

@@ -11,7 +11,7 @@ use crate::upstream::target::Target;
 use crate::upstream::wire::{BodySlices, Chunk, Fault, Incoming, Lease, Pool};
 use fairlead_core::{parse_retry_after, Dialect, Error, ErrorKind, Protocol, ProviderError, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
-use fairlead_dialect::{reason_of, Pieces, RejectionReason};
+use fairlead_dialect::{member_of, reason_of, Pieces, RejectionReason};
 use http::{header, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use std::time::{Duration, Instant};
@@ -61,7 +61,22 @@ pub(crate) fn rejection(status: StatusCode, error: UpstreamError, target: &Targe
 pub(crate) fn provider_error(status: u16, error: &UpstreamError, target: &Target) -> ProviderError {
     let mask = |text: &Option<String>| text.as_deref().map(|text| target.mask(text));
     let kind = mask(&error.kind).or_else(|| error.status.as_deref().map(|text| target.mask(text)));
-    ProviderError { status, code: mask(&error.code), kind, message: target.mask(&error.message), request_id: None }
+    let is_rejection = is_rejection(status);
+    ProviderError {
+        status,
+        code: mask(&error.code),
+        kind,
+        message: target.mask(&error.message),
+        request_id: None,
+        reason: is_rejection.then(|| reason_of(error).name()),
+        member: is_rejection.then(|| member_of(error)).flatten().map(|member| target.mask(&member)),
+    }
+}
+
+/// Whether a response with this status can reject the request: an error inside a stream, or a client error that blames
+/// neither the credential nor the load.
+fn is_rejection(status: u16) -> bool {
+    status == 200 || (matches!(status, 400..=499) && !matches!(status, 401..=403 | 408 | 424 | 429))
 }
 
 fn request_id_of(response: &Response<Incoming>) -> Option<String> {

@@ -1,9 +1,10 @@
 //! The steps after a failed attempt: the next target, or the error for the caller.
 
+use crate::call::context::Call;
 use crate::route::choice::{Choice, MAX_LISTED_TARGETS};
 use crate::route::combos::{excluded, waits};
 use crate::upstream::failure::AttemptFailure;
-use fairlead_core::{ErrorKind, Outcome, Retry};
+use fairlead_core::{ErrorKind, Outcome, Protocol, ProviderError, Retry};
 use fairlead_dialect::RejectionReason;
 use serde_json::{json, Value};
 use std::fmt::Write as _;
@@ -24,6 +25,25 @@ pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
         matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413)
             || !matches!(rejection.reason, RejectionReason::Policy | RejectionReason::Request)
     })
+}
+
+/// Attributes a rejection to the gateway if the gateway wrote the body in another dialect than the caller's, and the
+/// provider calls that body invalid. The caller's own body may be valid at the next target.
+pub fn blame_translation(call: &Call, at: usize, failed: &mut AttemptFailure) {
+    let Some(rejection) = &mut failed.rejection else { return };
+    let is_invalid = matches!(rejection.status.as_u16(), 400 | 422)
+        && matches!(rejection.reason, RejectionReason::Parameter | RejectionReason::Request);
+    let connection = &call.choice.targets[at].connection;
+    let is_written =
+        connection.dialect != call.settlement.admission.dialect || connection.protocol == Protocol::BedrockConverse;
+    if !is_invalid || !is_written {
+        return;
+    }
+    rejection.reason = RejectionReason::Translation;
+    let reported = failed.error.provider_error().cloned().unwrap_or_default();
+    let reason = Some(rejection.reason.name());
+    failed.error = failed.error.clone().with_provider_error(ProviderError { reason, ..reported });
+    call.shared().metrics.translation_refused(connection.provider.as_str());
 }
 
 /// The outcome of a request that ends with this failure.

@@ -178,8 +178,9 @@ async fn call_target<K: CallKind>(
             settle::finish(call, kind, at, reply, None).await;
             None
         }
-        Err(failed) => {
+        Err(mut failed) => {
             slot.refund();
+            failover::blame_translation(call, at, &mut failed);
             Some(failed)
         }
     }
