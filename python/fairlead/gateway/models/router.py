@@ -20,7 +20,8 @@ from fairlead.gateway.models.table import (
 )
 from fairlead.gateway.providers.credentials import Credentials, open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, reached_endpoint, resolve_provider
-from fairlead.gateway.providers.probe import Finding, probe
+from fairlead.gateway.providers.obtained_probe import probe_obtained
+from fairlead.gateway.providers.probe import Finding
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
 from fairlead.gateway.unused_fields import ineffective, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
@@ -154,15 +155,16 @@ async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
     """Nothing is stored unless the connection works and, with `strict`, lists the model."""
     sealer = services.state.sealer
 
-    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
+    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials, str, dict[str, Any]]:
         provider = resolve_provider(con, new.provider)
         connection = _connection_of(con, provider.id, new.connection_id)
         endpoint = reached_endpoint(
             con, sealer, provider, connection.auth_type, connection.provider_specific
         )
-        return endpoint, open_credentials(sealer, connection)
+        credentials = open_credentials(sealer, connection)
+        return endpoint, credentials, connection.auth_type, connection.provider_specific
 
-    finding = await probe(*await services.state.read(find_endpoint))
+    finding = await probe_obtained(*await services.state.read(find_endpoint))
     listed = _is_listed(finding, new.model_id)
     if new.strict and listed is False:
         raise InvalidRequest(
