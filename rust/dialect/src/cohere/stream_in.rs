@@ -23,6 +23,8 @@ use crate::tool_names::ToolNames;
 
 /// An event that is longer is not one of Cohere's.
 const MAX_EVENT_BYTES: usize = 16 << 20;
+/// The longest end of an event but one byte: two line ends.
+const MAX_END_BYTES: usize = 3;
 const NOT_AN_EVENT: &str = "The provider's event stream is not as its protocol says.";
 
 #[derive(Deserialize)]
@@ -134,19 +136,22 @@ impl StreamReader {
 
     /// Reads a chunk, and appends the events that its complete events become.
     pub(crate) fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), Ended> {
+        // The end of an event may be cut.
+        let mut searched = self.buffer.len().saturating_sub(MAX_END_BYTES);
         self.buffer.extend_from_slice(chunk);
-        let buffer = std::mem::take(&mut self.buffer);
-        let mut rest = &*buffer;
-        while let Some((event, after)) = split_event(rest) {
-            rest = after;
-            if let Some(data) = data_of(event).filter(|data| !data.is_empty()) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut start = 0;
+        while let Some((end, next)) = find_end(&buffer, searched) {
+            if let Some(data) = data_of(&buffer[start..end]).filter(|data| !data.is_empty()) {
                 self.read(&data, out)?;
             }
+            (start, searched) = (next, next);
         }
-        if rest.len() > MAX_EVENT_BYTES {
+        buffer.drain(..start);
+        if buffer.len() > MAX_EVENT_BYTES {
             return fail("api_error", NOT_AN_EVENT, out);
         }
-        self.buffer = rest.to_vec();
+        self.buffer = buffer;
         Ok(())
     }
 
@@ -254,17 +259,16 @@ fn fail(kind: &str, message: &str, out: &mut Vec<u8>) -> Result<(), Ended> {
     Err(Ended)
 }
 
-/// Returns the first event, which ends with an empty line, and the bytes after it.
-fn split_event(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let ends = memchr::memchr_iter(b'\n', bytes);
+/// Finds the first empty line at or after `from`, which ends an event. Returns the end of the event, and the start of the
+/// next one.
+fn find_end(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+    let ends = memchr::memchr_iter(b'\n', bytes.get(from..)?).map(|at| from + at);
     for end in ends {
-        let after = bytes.get(end + 1..)?;
-        let blank = match after {
-            [b'\n', ..] => 1,
-            [b'\r', b'\n', ..] => 2,
-            _ => continue,
-        };
-        return Some((&bytes[..end], &after[blank..]));
+        match bytes.get(end + 1..)? {
+            [b'\n', ..] => return Some((end, end + 2)),
+            [b'\r', b'\n', ..] => return Some((end, end + 3)),
+            _ => {}
+        }
     }
     None
 }

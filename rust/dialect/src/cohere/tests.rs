@@ -242,9 +242,13 @@ fn a_stream_becomes_events_of_a_message() {
     assert!(out.contains(r#""stop_reason":"tool_use""#) && out.contains(r#""input_tokens":9"#), "{out}");
     assert!(out.contains(r#"{"type":"tool_use","id":"c1","name":"f","input":{}}"#), "{out}");
     assert_eq!(rest, "");
-    for size in [1, 7, 64] {
+    for size in [1, 2, 3, 7, 64] {
         assert_eq!(streamed(&events, size).0, out);
     }
+    let mut reader = EventReader::of(Protocol::CohereChat, "m", &context()).expect("a reader");
+    let lines = "event: message-start\r\ndata: {\"type\":\"message-start\",\"id\":\"own\"}\r\n\r\n";
+    let read: Vec<u8> = lines.as_bytes().chunks(1).flat_map(|part| reader.push(part)).collect();
+    assert!(read.starts_with(b"event: message_start\n"));
 }
 
 #[test]
