@@ -60,6 +60,12 @@ CONVERSED = {
     "stopReason": "end_turn",
     "usage": {"inputTokens": 9, "outputTokens": 2, "totalTokens": 11},
 }
+COHERES = {
+    "id": "1",
+    "finish_reason": "COMPLETE",
+    "message": {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
+    "usage": {"tokens": {"input_tokens": 9, "output_tokens": 2}},
+}
 VECTOR = {"object": "embedding", "index": 0, "embedding": [0.5]}
 
 
@@ -93,8 +99,35 @@ RULES: list[Rule] = [
     ("/{model}:rawPredict", of_claude("vertex-2023-10-16"), MESSAGE),
     ("/model/{model}/invoke", of_claude("bedrock-2023-05-31"), MESSAGE),
     ("/model/{model}/converse", has("messages", not_="model"), CONVERSED),
+    ("/chat", of_model("messages"), COHERES),
     ("/models/{model}:embedContent", has("content"), {"embedding": {"values": [0.5]}}),
     ("/models/{model}:batchEmbedContents", has("requests"), {"embeddings": [{"values": [0.5]}]}),
+    (
+        "/model/{model}/invoke",
+        has("inputText", not_="model"),
+        {"embedding": [0.5], "inputTextTokenCount": 1},
+    ),
+    (
+        "/model/{model}/invoke",
+        has("texts", "input_type", not_="model"),
+        {"embeddings": {"float": [[0.5]]}},
+    ),
+    (
+        "/model/{model}/invoke",
+        has("query", "documents", not_="model"),
+        {"results": [{"index": 0, "relevance_score": 0.5}]},
+    ),
+    ("/model/{model}/invoke", has("taskType", not_="model"), {"images": ["aaaa"]}),
+    (
+        "/model/{model}/invoke",
+        has("prompt", not_="model"),
+        {"images": ["aaaa"], "finish_reasons": [None]},
+    ),
+    (
+        "/{model}:predict",
+        has("instances", not_="model"),
+        {"predictions": [{"embeddings": {"values": [0.5]}}]},
+    ),
     ("/embeddings", of_model("input"), {"object": "list", "data": [VECTOR], "model": "m"}),
     ("/images/generations", of_model("prompt"), {"created": 1, "data": [{"b64_json": "aaaa"}]}),
     ("/audio/speech", of_model("input"), b"sound"),
@@ -123,17 +156,18 @@ class Referee(Upstream):
 
     def choose(self, seen: Seen) -> Script:
         path = unquote(urlsplit(seen.target).path)
-        base = max(
-            (each for each in self.bases if path.startswith(f"{each}/")), key=len, default=None
-        )
+        wrong = None
         for ending, judge, answer in RULES:
             end = ending.replace("{model}", self.model)
-            if base is None or path != base + end:
+            if not any(path == base + end for base in self.bases):
                 continue
             if judge is not None and not judge(seen.json(), self.model):
-                return reply({"error": {"message": f"this is no body for {ending}"}}, 400)
+                wrong = ending
+                continue
             kind = "audio/mpeg" if isinstance(answer, bytes) else "application/json"
             return reply(answer, content_type=kind)
+        if wrong is not None:
+            return reply({"error": {"message": f"this is no body for {wrong}"}}, 400)
         return reply({"error": {"message": f"there is no {path}"}}, 404)
 
 

@@ -16,8 +16,8 @@ AMAZON_STREAM = "application/vnd.amazon.eventstream"
 
 
 def connect(gateway: Gateway, provider: str, base_url: str, **fields: Any) -> dict[str, Any]:
-    """The provider's one connection, at `base_url` in place of its own address. `region` and `project` are parts of
-    the address.
+    """The provider's one connection, at `base_url` in place of its own address. `region`, `project` and the like become
+    parts of `providerSpecificData`.
     """
     # Tests share the gateway, and a page of the list may be full of others' connections.
     known: list[dict[str, Any]] = []
@@ -29,7 +29,7 @@ def connect(gateway: Gateway, provider: str, base_url: str, **fields: Any) -> di
         if each["provider"] == provider:
             expect(gateway.admin.delete(f"/api/providers/{each['id']}"), 200)
     specific: dict[str, Any] = {"baseUrl": base_url}
-    for part in ("region", "project"):
+    for part in ("region", "project", "apiVersion", "deployments", "awsProfile", "roleArn"):
         if part in fields:
             specific[part] = fields.pop(part)
     body = {"provider": provider, "name": "mine", "providerSpecificData": specific, **fields}

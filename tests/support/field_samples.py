@@ -22,7 +22,7 @@ from fairlead.gateway.keys.fields import AccessSchedule, NewKey
 from fairlead.gateway.models.fields import ModelFields
 from fairlead.gateway.nodes.fields import NewNode
 from fairlead.gateway.nodes.timeouts import Timeouts
-from fairlead.gateway.providers.fields import AwsKeys, NewConnection, ProviderSpecific
+from fairlead.gateway.providers.fields import AwsKeys, EntraApp, NewConnection, ProviderSpecific
 
 CONNECTION_ID: Final = "{connection}"
 """Stands in a sample for the id of the connection that there is."""
@@ -196,6 +196,9 @@ def _timeout(path: str, name: str) -> Sample:
 
 _TIMERS: Final = ("connectMs", "headerMs", "firstTokenMs", "idleMs", "answerMs")
 _ADDRESS: Final = "python/fairlead/gateway/providers/endpoint.py"
+_AZURE: Final = "python/fairlead/gateway/providers/endpoint.py"
+_SOURCES: Final = "python/fairlead/gateway/cloud_credentials/sources.py"
+_ENTRA: Final = "python/fairlead/gateway/cloud_credentials/entra.py"
 _VARIABLES: Final = "python/fairlead/gateway/providers/apis.py"
 
 CONNECTIONS: Final = RecordSamples(
@@ -214,6 +217,10 @@ CONNECTIONS: Final = RecordSamples(
         "serviceAccount": Sample(
             None, readers=("rust/engine/src/upstream/target.rs",), outside="sealed"
         ),
+        **{
+            f"entraApp.{name}": Sample(None, readers=(_ENTRA,), outside="sealed")
+            for name in ("tenantId", "clientId", "clientSecret")
+        },
         "displayName": Sample(
             {"displayName": "Shown"}, readers=(_PAGES.format("providers"),), outside=_SHOWN
         ),
@@ -250,10 +257,23 @@ CONNECTIONS: Final = RecordSamples(
             f"providerSpecificData.timeouts.{name}": _timeout("providerSpecificData.timeouts", name)
             for name in _TIMERS
         },
+        **{
+            f"providerSpecificData.{name}": Sample(
+                None, readers=(_AZURE,), outside="only Azure's providers have it"
+            )
+            for name in ("apiVersion", "deployments")
+        },
+        **{
+            f"providerSpecificData.{name}": Sample(
+                None, readers=(_SOURCES,), outside="how control obtains a credential"
+            )
+            for name in ("awsProfile", "roleArn")
+        },
         "providerSpecificData.prices": _specific("prices", {"m": {"input": 1.0}}),
     },
     {
         "awsKeys": AwsKeys,
+        "entraApp": EntraApp,
         "providerSpecificData": ProviderSpecific,
         "providerSpecificData.timeouts": Timeouts,
     },

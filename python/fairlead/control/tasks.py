@@ -117,6 +117,13 @@ TASKS: Final = (
         once=True,
     ),
     TaskEntry(
+        "gateway.cloud-credentials",
+        "fairlead.gateway.cloud_credentials.refresher",
+        "fairlead.gateway.cloud_credentials.refresher",
+        ("obtained_credentials",),
+        once=True,
+    ),
+    TaskEntry(
         "gateway.videos",
         "fairlead.gateway.videos.runner",
         "fairlead.gateway.videos.runner",

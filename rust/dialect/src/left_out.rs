@@ -3,7 +3,7 @@
 //! A hint affects sampling, caching or billing, and is dropped. Any other member changes the answer, so the request is
 //! rejected unless the caller chose to drop such members.
 
-use fairlead_core::Error;
+use fairlead_core::{Dialect, Error};
 
 use crate::model::{is_neutral, unsupported, Member, Request};
 
@@ -58,6 +58,16 @@ impl LeftOut {
         }
         self.hint(name);
         Ok(())
+    }
+
+    /// Handles the format of the answer, where the destination does not accept it.
+    pub(crate) fn format(&mut self, request: &Request<'_>) -> Result<(), Error> {
+        self.refuse(match request.form {
+            Dialect::Openai => "response_format",
+            Dialect::OpenaiResponses => "text.format",
+            Dialect::Anthropic => "output_config.format",
+            Dialect::Gemini => "generationConfig.responseSchema",
+        })
     }
 
     /// Handles members that exist only in the caller's dialect. Those in `hints` are dropped.

@@ -31,7 +31,8 @@
 //! - `arguments`: arguments of tool calls in an answer; `media`: its images and audio
 //! - `answer_context`: parts of an answer that depend on its request
 //!
-//! For clouds with a separate protocol: [`protocol`] and `converse`.
+//! For providers with a separate protocol: [`protocol`], `converse` and `cohere`; [`cloud_call`] for calls that are not
+//! conversations.
 //!
 //! For answers of any kind:
 //!
@@ -67,6 +68,8 @@ mod call_samples;
 mod caller_tools;
 #[cfg(test)]
 mod carried_tests;
+pub mod cloud_call;
+mod cohere;
 mod converse;
 #[cfg(test)]
 mod conversion_tests;

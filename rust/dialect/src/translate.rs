@@ -156,12 +156,38 @@ fn passed_or_written(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destinati
 
 /// Reads a request into the common model, adapts it to its destination, and writes it with `write`, which gets the
 /// length of the caller's body.
-pub(crate) fn written(
+fn written(
     pair: Pair,
     body: &Bytes,
     read: &ChatRequest,
     to: Destination<'_>,
     write: impl FnOnce(&Request<'_>, Destination<'_>, usize, &mut LeftOut) -> Result<Vec<u8>, Error>,
+) -> Result<SentRequest, Error> {
+    // An answer in the caller's own dialect is not parsed, so names could not be restored.
+    let names = (pair.caller != pair.provider).then(|| name_rule(pair.provider, to.facts));
+    written_with(names, pair, body, read, (to, write))
+}
+
+/// Like [`written`], for a protocol whose answers are rewritten: names are restored for every caller.
+pub(crate) fn rewritten(
+    pair: Pair,
+    body: &Bytes,
+    read: &ChatRequest,
+    to: Destination<'_>,
+    write: impl FnOnce(&Request<'_>, Destination<'_>, usize, &mut LeftOut) -> Result<Vec<u8>, Error>,
+) -> Result<SentRequest, Error> {
+    written_with(Some(name_rule(pair.provider, to.facts)), pair, body, read, (to, write))
+}
+
+fn written_with(
+    names: Option<NameRule>,
+    pair: Pair,
+    body: &Bytes,
+    read: &ChatRequest,
+    (to, write): (
+        Destination<'_>,
+        impl FnOnce(&Request<'_>, Destination<'_>, usize, &mut LeftOut) -> Result<Vec<u8>, Error>,
+    ),
 ) -> Result<SentRequest, Error> {
     let cap = to.fit.cap.map(|cap| cap.to_string());
     let key = to.fit.cache.key_for(pair.provider, to.facts, body.len());
@@ -178,8 +204,7 @@ pub(crate) fn written(
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
     let marks = to.fit.cache.marks_for(pair.provider, to.facts, body.len());
     prompt_cache::add(&mut neutral, pair.provider, to.facts, marks, key.as_deref());
-    let tool_names =
-        name_rule(pair, to.facts).map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
+    let tool_names = names.map_or_else(ToolNames::default, |rule| ToolNames::fit(&mut neutral, rule));
     let written = write(&neutral, to, body.len(), &mut left_out)?;
     Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
 }
@@ -191,14 +216,14 @@ fn drop_thinking(request: &mut Request<'_>) {
     }
 }
 
-/// The rule for tool names. An answer in the caller's own dialect is not parsed, so names could not be restored.
-fn name_rule(pair: Pair, facts: &ModelFacts) -> Option<NameRule> {
-    let usual = match pair.provider {
+/// The rule for tool names.
+fn name_rule(provider: Dialect, facts: &ModelFacts) -> NameRule {
+    let usual = match provider {
         Dialect::Openai | Dialect::OpenaiResponses => tool_names::OPENAI,
         Dialect::Anthropic => tool_names::ANTHROPIC,
         Dialect::Gemini => tool_names::GEMINI,
     };
-    (pair.caller != pair.provider).then(|| facts.tool_names.unwrap_or(usual))
+    facts.tool_names.unwrap_or(usual)
 }
 
 /// Applies the rules that are independent of the provider's dialect.

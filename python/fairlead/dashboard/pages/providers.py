@@ -15,6 +15,7 @@ from fairlead.dashboard.form import (
     Group,
     changed_values,
     decimal_number,
+    dig,
     make_form,
     nested,
     read_values,
@@ -33,21 +34,60 @@ MODELS_SHOWN: Final = 300
 MOVABLE_MAX: Final = 100
 _NAME: Final = Field("name", "Name", most=200, is_required=True, example="main account")
 _KEY: Final = Field("apiKey", "API key", "secret", "Sealed, and never shown again.")
-_ADDRESS: Final = tuple(
-    Field(f"providerSpecificData.{name}", label, hint=hint, example=example)
-    for name, label, hint, example in (
-        ("baseUrl", "Base URL", "Instead of the provider's own.", "https://..."),
-        ("region", "Region", "For clouds: a part of the address.", "us-east-1"),
-        ("project", "Project", "For Google.", ""),
-        ("resource", "Resource", "For Azure.", ""),
-        ("workspace", "Workspace", "For Databricks.", ""),
-        ("account", "Account", "For Cloudflare and Snowflake.", ""),
-    )
+_DEPLOYMENTS: Final = "providerSpecificData.deployments"
+_ADDRESS: Final = (
+    *(
+        Field(f"providerSpecificData.{name}", label, hint=hint, example=example)
+        for name, label, hint, example in (
+            ("baseUrl", "Base URL", "Instead of the provider's own.", "https://..."),
+            ("region", "Region", "For clouds: a part of the address.", "us-east-1"),
+            ("project", "Project", "For Google.", ""),
+            ("resource", "Resource", "For Azure.", ""),
+            ("workspace", "Workspace", "For Databricks.", ""),
+            ("account", "Account", "For Cloudflare and Snowflake.", ""),
+            (
+                "apiVersion",
+                "API version",
+                "For Azure. Empty: the API without versions.",
+                "2024-10-21",
+            ),
+        )
+    ),
+    Field(
+        _DEPLOYMENTS,
+        "Deployments",
+        "pairs",
+        "For Azure: one `model = deployment` in a line. Empty: deployments have their models' names.",
+        example="gpt-4o = chat-eu",
+    ),
 )
 _OTHER_CREDENTIALS: Final = (
     Field("awsKeys.accessKeyId", "AWS access key id", most=200),
     Field("awsKeys.secretAccessKey", "AWS secret access key", "secret"),
     Field("serviceAccount", "Google service account", "lines", "The key file, as JSON."),
+    Field("entraApp.tenantId", "Entra ID: tenant", most=100),
+    Field("entraApp.clientId", "Entra ID: application (client) id", most=100),
+    Field("entraApp.clientSecret", "Entra ID: client secret", "secret"),
+    Field(
+        "authType",
+        "Credential of the machine",
+        "choice",
+        "The gateway obtains it and renews it; leave the key empty.",
+        options=(
+            ("aws-instance", "The role of this EC2 instance"),
+            ("aws-container", "The role of this container (ECS, EKS)"),
+            ("aws-web-identity", "A web identity (EKS)"),
+            ("aws-profile", "A profile of AWS's shared files"),
+            ("google-metadata", "The service account of this Google Cloud machine"),
+        ),
+    ),
+    Field("providerSpecificData.awsProfile", "AWS profile", hint="Empty: the usual one."),
+    Field(
+        "providerSpecificData.roleArn",
+        "AWS role",
+        hint="For a web identity.",
+        example="arn:aws:iam::...",
+    ),
 )
 _STEERING: Final = (
     Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
@@ -305,6 +345,8 @@ async def change(visit: Visit, typed: FormFields) -> str:
         del values["quotaWindowThresholds"]
     if _REFUSES in values:
         values[_REFUSES] = typed_list(values[_REFUSES])
+    if values.get(_DEPLOYMENTS) == (dig(connection, _DEPLOYMENTS) or {}):
+        del values[_DEPLOYMENTS]
     key = values.pop("apiKey", None)
     changed = changed_values(values, connection)
     if "quotaWindowThresholds" in changed:

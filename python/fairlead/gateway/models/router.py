@@ -25,7 +25,8 @@ from fairlead.gateway.providers.endpoint import (
     reached_endpoint,
     resolve_provider,
 )
-from fairlead.gateway.providers.probe import Finding, probe
+from fairlead.gateway.providers.obtained_probe import probe_obtained
+from fairlead.gateway.providers.probe import Finding
 from fairlead.gateway.providers.stated_facts import merge_facts, show_facts
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
 from fairlead.gateway.unused_fields import ineffective, refuse_unused
@@ -159,15 +160,16 @@ async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
     """Nothing is stored unless the connection works and, with `strict`, lists the model."""
     sealer = services.state.sealer
 
-    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
+    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials, str, dict[str, Any]]:
         provider = resolve_provider(con, new.provider)
         connection = _connection_of(con, provider.id, new.connection_id)
         endpoint = reached_endpoint(
             con, sealer, provider, connection.auth_type, connection.provider_specific
         )
-        return endpoint, open_credentials(sealer, connection)
+        credentials = open_credentials(sealer, connection)
+        return endpoint, credentials, connection.auth_type, connection.provider_specific
 
-    finding = await probe(*await services.state.read(find_endpoint))
+    finding = await probe_obtained(*await services.state.read(find_endpoint))
     listed = _is_listed(finding, new.model_id)
     if new.strict and listed is False:
         raise InvalidRequest(

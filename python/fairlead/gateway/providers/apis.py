@@ -15,7 +15,21 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead.gateway.providers.facts import FactSection
 
 Dialect = Literal["openai", "openai-responses", "anthropic", "gemini"]
-Protocol = Literal["vertex-raw-predict", "bedrock-invoke", "bedrock-converse"]
+Protocol = Literal[
+    "vertex-raw-predict",
+    "bedrock-invoke",
+    "bedrock-converse",
+    "cohere-chat",
+    # The calls of models that are not for conversations.
+    "bedrock-titan-embed",
+    "bedrock-cohere-embed",
+    "bedrock-rerank",
+    "bedrock-canvas",
+    "bedrock-stability",
+    "vertex-predict-embed",
+]
+# The types of models that an API can be for.
+ApiMode = Literal["chat", "embedding", "rerank", "image"]
 # The parts of an address that a connection gives: fields of `ProviderSpecific`.
 Variable = Literal["region", "project", "resource", "workspace", "account"]
 
@@ -42,14 +56,16 @@ class DerivedPart(_Section):
 class ApiSection(_Section):
     """One API: the patterns of its models, and how they are called.
 
-    `models` and `no` are patterns with `*`. `strip` is a prefix of model names that URLs do not contain.
-    `protocol` says how the dialect's requests are sent, where that is not the dialect's own API.
+    `models` and `no` are patterns with `*`. `mode` is the type of the models. `strip` is a prefix of model names
+    that URLs do not contain. `protocol` says how the dialect's requests are sent, where that is not the
+    dialect's own API.
     """
 
     models: tuple[str, ...] = Field(min_length=1)
     no: tuple[str, ...] = ()
     # Models that match `models` but that the API does not serve. No list shows them.
     unlisted: tuple[str, ...] = ()
+    mode: ApiMode = "chat"
     dialect: Dialect
     protocol: Protocol | None = None
     base_url: str = Field(pattern=r"^https://")
@@ -63,8 +79,8 @@ class ApiSection(_Section):
         return _fits(model_id, self.models) and not _fits(model_id, self.no)
 
     def serves(self, model_id: str, mode: str) -> bool:
-        """Whether the API has the model. All of them are for conversations."""
-        return mode == "chat" and self.has(model_id) and not _fits(model_id, self.unlisted)
+        """Whether the API has the model, for calls of its type."""
+        return mode == self.mode and self.has(model_id) and not _fits(model_id, self.unlisted)
 
 
 def _fits(model_id: str, patterns: tuple[str, ...]) -> bool:

@@ -23,7 +23,7 @@ from fairlead.gateway.providers.creation import (
 from fairlead.gateway.providers.credentials import open_credentials
 from fairlead.gateway.providers.endpoint import reached_endpoint
 from fairlead.gateway.providers.fields import NewConnection
-from fairlead.gateway.providers.probe import probe
+from fairlead.gateway.providers.obtained_probe import probe_obtained
 from fairlead.gateway.providers.table import (
     Connection,
     count_connections,
@@ -190,16 +190,17 @@ async def _probe_rows(
     errors: dict[int, FairleadError] = {}
 
     async def probe_row(index: int, new: NewConnection) -> None:
-        def find_endpoint(con: Database) -> tuple[Any, Any]:
+        def find_endpoint(con: Database) -> tuple[Any, Any, str, dict[str, Any]]:
             draft = draft_connection(con, sealer, new)
             endpoint = reached_endpoint(
                 con, sealer, provider_of(con, draft), draft.auth_type, draft.provider_specific
             )
-            return endpoint, open_credentials(sealer, draft)
+            credentials = open_credentials(sealer, draft)
+            return endpoint, credentials, draft.auth_type, draft.provider_specific
 
         async with turns:
             try:
-                finding = await probe(*await services.state.read(find_endpoint))
+                finding = await probe_obtained(*await services.state.read(find_endpoint))
             except FairleadError as error:
                 errors[index] = error
                 return

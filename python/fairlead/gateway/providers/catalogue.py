@@ -259,6 +259,8 @@ class CatalogueProvider(_Entry):
     aws_service: str | None = None
     serves: dict[Mode, Served] | None = None
     apis: tuple[ApiSection, ...] = ()
+    # Azure: operators name the deployments of their models.
+    has_deployments: bool = False
     derived: dict[str, DerivedPart] = Field(default_factory=dict)
     region_prefixes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     facts: FactSection | None = None

@@ -9,7 +9,8 @@ from fairlead.errors import NotFound
 from fairlead.gateway.providers.creation import event_data, provider_of
 from fairlead.gateway.providers.credentials import open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, reached_endpoint
-from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
+from fairlead.gateway.providers.obtained_probe import probe_obtained
+from fairlead.gateway.providers.probe import TEST_STATUS, Finding
 from fairlead.gateway.providers.table import Connection, find_connection, update_connection
 from fairlead.gateway.resilience.table import Clear, add_clear, read_persisted_states
 from fairlead.moment import now_ms
@@ -42,7 +43,12 @@ async def test_connection(
         return connection, target
 
     connection, endpoint = await services.state.read(find_endpoint)
-    finding = await probe(endpoint, open_credentials(sealer, connection))
+    finding = await probe_obtained(
+        endpoint,
+        open_credentials(sealer, connection),
+        connection.auth_type,
+        connection.provider_specific,
+    )
     tested_at_ms = now_ms()
 
     def store_result(con: Database) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from fairlead.errors import Conflict, InvalidRequest
+from fairlead.gateway.cloud_credentials.table import want_obtained
 from fairlead.gateway.nodes.table import Node
 from fairlead.gateway.providers.credential_rules import (
     auth_type_of,
@@ -28,6 +29,7 @@ from fairlead.gateway.providers.endpoint import (
 )
 from fairlead.gateway.providers.fields import ConnectionFields, NewConnection
 from fairlead.gateway.providers.limits import LIMITS, check_limits
+from fairlead.gateway.providers.obtained_kinds import obtained_kind
 from fairlead.gateway.providers.specific_data import merge_specific
 from fairlead.gateway.providers.table import Connection, insert_connection
 from fairlead.moment import now_ms
@@ -81,6 +83,8 @@ def add_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connect
     """Stores a new connection and emits its event, in the writer."""
     connection = draft_connection(con, sealer, new)
     insert_connection(con, connection)
+    if obtained_kind(connection.auth_type) is not None:
+        want_obtained(con, connection.id)
     emit(con, Event("provider.created", event_data(connection)))
     return connection
 

@@ -12,7 +12,8 @@ from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Provider
-from fairlead.gateway.providers.fields import AwsKeys, ConnectionFields
+from fairlead.gateway.providers.fields import AwsKeys, ConnectionFields, EntraApp
+from fairlead.gateway.providers.obtained_kinds import OBTAINED, obtained_kind
 from fairlead.net.secret_origin import check_secret_origin
 
 # The field that holds the credential, in JSON and in `Credentials`, by `authType`.
@@ -22,6 +23,7 @@ _HOLDERS = {
     "service-account": ("serviceAccount", "service_account"),
     # The token of a sign-in is a key to whoever it is shown to.
     "oauth": ("apiKey", "api_key"),
+    "entra": ("entraApp", "entra"),
 }
 # The kinds of credential that a provider takes, by its `auth` in the catalogue; the default is a key.
 _NODE = ("apikey", "none")
@@ -30,7 +32,12 @@ _TAKEN = {
     "google-service-account": ("service-account", "apikey"),
     "none": ("none", "apikey"),
 }
-_NAMES = {"api_key": "api_key", "aws_keys": "aws", "service_account": "service_account"}
+_NAMES = {
+    "api_key": "api_key",
+    "aws_keys": "aws",
+    "service_account": "service_account",
+    "entra_app": "entra",
+}
 
 
 def auth_type_of(fields: ConnectionFields, otherwise: str = "none") -> str:
@@ -41,6 +48,7 @@ def auth_type_of(fields: ConnectionFields, otherwise: str = "none") -> str:
         ("apikey", fields.api_key),
         ("aws", fields.aws_keys),
         ("service-account", fields.service_account),
+        ("entra", fields.entra_app),
     ):
         if sent:
             return auth_type
@@ -52,10 +60,20 @@ def merge_credentials(before: Credentials, fields: ConnectionFields, auth_type: 
     has changed.
     """
     changed: dict[str, Any] = {}
+    kind = obtained_kind(auth_type)
     for name, attribute in _NAMES.items():
-        if name in fields.model_fields_set:
+        is_sent = name in fields.model_fields_set
+        if kind is not None and attribute == kind.holder:
+            if is_sent and getattr(fields, name) is not None:
+                field = next(each for each, holder in _HOLDERS.values() if holder == attribute)
+                raise InvalidRequest(
+                    f"{field} must not be sent while authType is `{auth_type}`: the gateway obtains it.",
+                    param=field,
+                )
+        elif is_sent:
             value = getattr(fields, name)
-            changed[attribute] = value.model_dump() if isinstance(value, AwsKeys) else value
+            is_record = isinstance(value, AwsKeys | EntraApp)
+            changed[attribute] = value.model_dump() if is_record else value
         elif attribute != _HOLDERS.get(auth_type, ("", ""))[1]:
             changed[attribute] = None
     return replace(before, **changed)
@@ -65,7 +83,7 @@ def check_credential(provider: Provider, auth_type: str, credentials: Credential
     """`InvalidRequest` for a kind of credential that the provider does not take, a missing
     credential, or one of another kind beside it.
     """
-    taken = _NODE if isinstance(provider, Node) else _TAKEN.get(provider.auth, ("apikey",))
+    taken = _NODE if isinstance(provider, Node) else _taken_by(provider.auth)
     if auth_type == "oauth":
         taken = ("oauth",)
     if auth_type not in taken:
@@ -76,7 +94,10 @@ def check_credential(provider: Provider, auth_type: str, credentials: Credential
             )
         known = " or ".join(f"`{each}`" for each in taken)
         raise InvalidRequest(f"authType must be {known} at {provider.name}.", param="authType")
+    obtained = obtained_kind(auth_type)
     for kind, (field, name) in _HOLDERS.items():
+        if obtained is not None and name == obtained.holder:
+            continue
         has = getattr(credentials, name) is not None
         if kind == auth_type and not has:
             raise InvalidRequest(
@@ -86,6 +107,11 @@ def check_credential(provider: Provider, auth_type: str, credentials: Credential
             raise InvalidRequest(
                 f"{field} must not be sent while authType is `{auth_type}`.", param=field
             )
+
+
+def _taken_by(auth: str) -> tuple[str, ...]:
+    own = _TAKEN.get(auth, ("apikey",))
+    return (*own, *(name for name, kind in OBTAINED.items() if kind.auth == auth))
 
 
 def refuse_new_sign_in(auth_type: str, before: str | None, *, sends_key: bool) -> None:

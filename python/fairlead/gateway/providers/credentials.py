@@ -1,5 +1,5 @@
 """The credential of a connection, sealed with the connection's id: `{"api_key", "headers"}`, and
-`aws` or `service_account` where a key is not enough.
+`aws`, `service_account` or `entra` where a key is not enough.
 
 The headers are the node's. They are sealed into each connection, so that the relay opens one thing
 and the snapshot needs no key. A change of the node's headers therefore reseals its connections
@@ -31,11 +31,13 @@ class Credentials:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     aws: dict[str, str | None] | None = field(default=None, repr=False)
     service_account: dict[str, Any] | None = field(default=None, repr=False)
+    entra: dict[str, str] | None = field(default=None, repr=False)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to seal."""
-        return not any((self.api_key, self.headers, self.aws, self.service_account))
+        secrets = (self.api_key, self.headers, self.aws, self.service_account, self.entra)
+        return not any(secrets)
 
 
 def seal_credentials(sealer: Sealer, connection_id: str, credentials: Credentials) -> bytes | None:

@@ -12,7 +12,9 @@ from fairlead.gateway.nodes.table import Node, all_nodes, find_node, find_node_b
 from fairlead.gateway.nodes.timeouts import effective_timeouts
 from fairlead.gateway.outbound.table import Proxy, proxy_for
 from fairlead.gateway.providers.apis import Api, ApiSection
+from fairlead.gateway.providers.azure import azure_endpoint, refuse_azure_fields
 from fairlead.gateway.providers.catalogue import PATHS, CatalogueProvider, catalogue
+from fairlead.gateway.providers.obtained_kinds import check_host, obtained_kind
 from fairlead.net.secret_origin import origin_of
 from fairlead.net.url import split_url
 from fairlead.store.file import Connection as Database
@@ -56,6 +58,9 @@ class Endpoint:
     paths: dict[str, str] = field(default_factory=dict)
     # The APIs by which some models are called instead.
     apis: tuple[Api, ...] = ()
+    # Azure: the version of its API, and the deployments by model.
+    api_version: str | None = None
+    deployments: dict[str, str] = field(default_factory=dict)
     # The route of control's own calls; the relay gets it from the snapshot.
     proxy: Proxy | None = None
 
@@ -100,6 +105,20 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
     """
     own = specific.get("timeouts") or {}
     base_url = specific.get("base_url")
+    check_host(auth_type, specific)
+    if isinstance(provider, CatalogueProvider) and provider.has_deployments:
+        own_url = specific.get("base_url")
+        usual = own_url or filled(provider, provider.base_url, specific)
+        address = azure_endpoint(usual, specific.get("api_version"))
+        placed = {**specific, "base_url": address.base_url}
+        endpoint = _built_in(provider, auth_type, placed)
+        return replace(
+            endpoint,
+            models_url=address.models_url,
+            api_version=address.api_version,
+            deployments=dict(specific.get("deployments") or {}),
+        )
+    refuse_azure_fields(provider.name, specific)
     if isinstance(provider, CatalogueProvider):
         return _built_in(provider, auth_type, specific)
     dialect = dialect_of(provider)
@@ -180,7 +199,8 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
         # The clouds list their models on other hosts than those that serve them.
         models_url = None
     aws = None
-    if auth_type == "aws":
+    kind = obtained_kind(auth_type)
+    if auth_type == "aws" or (kind is not None and kind.holder == "aws"):
         region = specific.get("region") or provider.variables["region"]
         aws = {"region": str(region), "service": str(provider.aws_service)}
     return Endpoint(
@@ -193,7 +213,7 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
         check_url=check_url,
         timeouts=effective_timeouts(specific.get("timeouts") or {}),
         aws=aws,
-        paths=_paths(provider) if own_url is None else {},
+        paths=_paths(provider) if own_url is None or is_host_alone(provider, own_url) else {},
         apis=_apis(provider, aws, specific),
     )
 
@@ -244,6 +264,9 @@ def serves_type(provider: Provider, specific: dict[str, Any], model_id: str, mod
 
 
 def _auth(provider: CatalogueProvider, auth_type: str) -> str:
+    kind = obtained_kind(auth_type)
+    if kind is not None:
+        return "aws-sigv4" if kind.holder == "aws" else "bearer"
     if auth_type != "apikey":
         special = {
             "aws": "aws-sigv4",

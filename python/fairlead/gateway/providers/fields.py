@@ -20,7 +20,19 @@ from fairlead.wire import Wire
 MASK = "***"
 MAX_KEY_CHARS = 100_000
 
-AuthType = Literal["apikey", "aws", "service-account", "oauth", "none"]
+AuthType = Literal[
+    "apikey",
+    "aws",
+    "aws-profile",
+    "aws-web-identity",
+    "aws-instance",
+    "aws-container",
+    "service-account",
+    "google-metadata",
+    "entra",
+    "oauth",
+    "none",
+]
 
 
 def _credential(text: str) -> str:
@@ -49,6 +61,34 @@ class AwsKeys(Wire):
     secret_access_key: ApiKey
     session_token: ApiKey | None = None
 
+
+class EntraApp(Wire):
+    """An application of Microsoft Entra ID. Its secret is exchanged for access tokens."""
+
+    tenant_id: AddressPart
+    client_id: AddressPart
+    client_secret: ApiKey
+
+
+ApiVersion = Annotated[
+    Text,
+    Spelled(
+        r"20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?",
+        "must be a version of Azure OpenAI's API, such as `2024-10-21` or `2025-04-01-preview`",
+    ),
+]
+DeploymentName = Annotated[
+    Text, Spelled(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", "must be a deployment's name")
+]
+ProfileName = Annotated[
+    Text, Spelled(r"[A-Za-z0-9_.@/:+-]{1,128}", "must be the name of a profile")
+]
+RoleArn = Annotated[
+    Text,
+    Spelled(
+        r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]{1,512}", "must be a role's ARN"
+    ),
+]
 
 WindowName = Annotated[
     Text, Spelled(r"[a-z0-9][a-z0-9._-]{0,63}", "must be a window's name, as `5h` or `tokens`")
@@ -102,6 +142,24 @@ class ProviderSpecific(RequestFacts):
     resource: AddressPart | None = None
     workspace: AddressPart | None = None
     account: AddressPart | None = None
+    api_version: ApiVersion | None = Field(
+        None,
+        description="Azure: the version of its API, whose URLs contain the deployment; null: the API "
+        "without versions (`/openai/v1`).",
+    )
+    deployments: Annotated[dict[ModelId, DeploymentName], Field(max_length=1000)] | None = Field(
+        None,
+        description="Azure: the deployment that serves each model. Only these models are listed; null: "
+        "deployments have the names of their models.",
+    )
+    aws_profile: ProfileName | None = Field(
+        None,
+        description="With `aws-profile`: the profile in AWS's shared files; null: `AWS_PROFILE`, or "
+        "`default`.",
+    )
+    role_arn: RoleArn | None = Field(
+        None, description="With `aws-web-identity`: the role; null: `AWS_ROLE_ARN`."
+    )
     timeouts: Timeouts | None = None
     prices: Annotated[dict[ModelId, ModelPrice], Field(max_length=1000)] | None = Field(
         None, description="Prices of this connection's models, instead of the catalogue's prices."
@@ -114,12 +172,18 @@ class ConnectionFields(Wire):
     auth_type: AuthType | None = Field(
         None,
         description="When it is not sent: by the credential that is, else `none`. `oauth` is made by "
-        "signing in (`/api/oauth`) and can only be kept.",
+        "signing in (`/api/oauth`) and can only be kept. The gateway obtains the credential itself and renews it "
+        "with `aws-profile` (AWS's shared files), `aws-web-identity` (a token in a file), `aws-instance` (the "
+        "role of an EC2 instance), `aws-container` (the role of a container), `google-metadata` (the service "
+        "account of a Google Cloud machine) and `entra` (an application of Microsoft Entra ID).",
     )
     api_key: ApiKey | None = Field(None, description="Sealed at rest, never shown again.")
     aws_keys: AwsKeys | None = Field(None, description="Sealed at rest, never shown again.")
     service_account: ServiceAccount | None = Field(
         None, description="The key file of a Google service account. Sealed, never shown again."
+    )
+    entra_app: EntraApp | None = Field(
+        None, description="With `entra`. Sealed at rest, its secret never shown again."
     )
     display_name: Name | None = None
     priority: StrictInt = Field(50, ge=1, le=100, description="Lower is used first.")

@@ -127,8 +127,11 @@ def known_models(provider: Provider, connection: Connection) -> list[dict[str, A
     """The models that the provider listed, else those of the catalogue, as far as the connection's address serves
     them; in any case the default model and those with a price. Each has its type.
     """
+    deployments = connection.provider_specific.get("deployments")
     models = connection.models
-    if models is None:
+    if deployments and isinstance(provider, CatalogueProvider):
+        models = _deployed(provider, deployments)
+    elif models is None:
         models = catalogue_models(provider)
     elif isinstance(provider, CatalogueProvider):
         # A provider's own list often leaves the sizes out.
@@ -149,6 +152,12 @@ def known_models(provider: Provider, connection: Connection) -> list[dict[str, A
         typed(provider, {"id": name}) for name in dict.fromkeys(extra) if name and name not in names
     ]
     return [*models, *named]
+
+
+def _deployed(provider: CatalogueProvider, deployments: dict[str, str]) -> list[dict[str, Any]]:
+    """The models that the operator has deployed: the cloud's own list has all that could be."""
+    shipped = {entry["id"]: entry for entry in catalogue_models(provider)}
+    return [shipped.get(name, {"id": name}) for name in deployments]
 
 
 def _in_regions(

@@ -28,9 +28,9 @@ _CREDENTIALS = {
     "bearer": "`apiKey`",
     "x-api-key": "`apiKey`",
     "x-goog-api-key": "`apiKey`",
-    "api-key": "`apiKey`",
-    "aws-sigv4": "`awsKeys`, or `apiKey`",
-    "google-service-account": "`serviceAccount`, or `apiKey` (an access token)",
+    "api-key": "`apiKey`, or `entraApp`",
+    "aws-sigv4": "`awsKeys`, `apiKey`, or the machine's own",
+    "google-service-account": "`serviceAccount`, `apiKey` (an access token), or the machine's own",
     "none": "none, or `apiKey`",
 }
 

@@ -7,6 +7,8 @@ from typing import Any, get_args
 
 from fastapi import APIRouter
 
+from fairlead.gateway.cloud_credentials.refresher import CredentialRefresher
+from fairlead.gateway.cloud_credentials.table import drop_obtained, want_obtained
 from fairlead.gateway.providers.apis import Variable
 from fairlead.gateway.providers.connection_test import found_connection, test_connection
 from fairlead.gateway.providers.creation import (
@@ -45,7 +47,8 @@ from fairlead.gateway.providers.fields import (
 )
 from fairlead.gateway.providers.limits import check_limits
 from fairlead.gateway.providers.models import catalogue_models
-from fairlead.gateway.providers.probe import probe
+from fairlead.gateway.providers.obtained_kinds import decisive, obtained_kind
+from fairlead.gateway.providers.obtained_probe import probe_obtained
 from fairlead.gateway.providers.specific_data import merge_specific
 from fairlead.gateway.providers.table import (
     Connection,
@@ -113,7 +116,7 @@ async def list_all(
 async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
     sealer = services.state.sealer
     made = await services.state.commit(lambda con: add_connection(con, sealer, new))
-    return await _shown(services, made)
+    return await _shown(services, await _with_credential(services, made))
 
 
 @router.post("/validate", summary="Try a connection without storing it")
@@ -128,7 +131,9 @@ async def validate(candidate: Candidate, services: ServicesDep) -> ValidationVie
         credentials = first_credentials(sealer, provider, candidate, auth_type, specific)
         return reached_endpoint(con, sealer, provider, auth_type, specific), credentials
 
-    finding = await probe(*await services.state.read(find_endpoint))
+    endpoint, credentials = await services.state.read(find_endpoint)
+    specific = merge_specific({}, candidate.provider_specific_data)
+    finding = await probe_obtained(endpoint, credentials, auth_type, specific)
     return ValidationView.model_construct(
         valid=finding.valid, error=finding.error, warning=finding.warning, method="models"
     )
@@ -156,11 +161,13 @@ async def change(
             forget_figures(con, connection_id)
         if after.auth_type != "oauth":
             drop_sign_in(con, connection_id)
+        _renew(con, before, after, is_new="entra_app" in change.model_fields_set)
         changed = changed_names(change)
         emit(con, Event("provider.updated", {**event_data(after), "changed": changed}))
         return after
 
-    return await _shown(services, await services.state.commit(update))
+    changed = await services.state.commit(update)
+    return await _shown(services, await _with_credential(services, changed))
 
 
 @router.delete("/{connection_id}", summary="Delete a connection and its credential")
@@ -169,6 +176,7 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
         connection = found_connection(con, connection_id)
         delete_connection(con, connection_id)
         drop_sign_in(con, connection_id)
+        drop_obtained(con, connection_id)
         drop_persisted_state(con, connection_id)
         drop_provider_usage(con, connection_id)
         emit(con, Event("provider.deleted", event_data(connection)))
@@ -215,6 +223,11 @@ def _changed(
     sends_key = change.api_key is not None and "auth_type" in sent
     refuse_new_sign_in(auth_type, before.auth_type, sends_key=sends_key)
     changed = merge_credentials(credentials, change, auth_type)
+    kind = obtained_kind(auth_type)
+    source = (auth_type, decisive(specific))
+    if kind is not None and source != (before.auth_type, decisive(before.provider_specific)):
+        # What another source gave is not this one's.
+        changed = replace(changed, **{kind.holder: None})
     check_credential(provider, auth_type, changed)
     addresses = endpoint_of(provider, auth_type, specific).addresses
     known = addresses_of(provider, before.auth_type, before.provider_specific)
@@ -224,7 +237,7 @@ def _changed(
     if changed != credentials:
         key = changed.api_key
         columns["credentials_sealed"] = seal_credentials(sealer, before.id, changed)
-        columns["api_key_tail"] = None if key is None else shown_tail(key)
+        columns["api_key_tail"] = None if key is None or kind is not None else shown_tail(key)
     if "credentials_sealed" in columns or _address(specific) != _address(before.provider_specific):
         # With another key or address, the result of an earlier test no longer holds.
         columns.update(test_status=None, last_error=None, last_error_at_ms=None, models=None)
@@ -240,13 +253,32 @@ def _changed(
     return after
 
 
+def _renew(con: Database, before: Connection, after: Connection, *, is_new: bool) -> None:
+    """Makes the credential of a changed source due, in the writer, or forgets that it was obtained."""
+    if obtained_kind(after.auth_type) is None:
+        drop_obtained(con, after.id)
+    elif is_new or (before.auth_type, decisive(before.provider_specific)) != (
+        after.auth_type,
+        decisive(after.provider_specific),
+    ):
+        want_obtained(con, after.id)
+
+
+async def _with_credential(services: Services, connection: Connection) -> Connection:
+    """The connection after its credential was obtained, if the gateway obtains it."""
+    if obtained_kind(connection.auth_type) is None or not connection.is_active:
+        return connection
+    await CredentialRefresher.of(services).refresh_if_due(connection.id)
+    return await services.state.read(lambda con: found_connection(con, connection.id))
+
+
 def _account(connection: Connection) -> tuple[Any, ...]:
     """The facts that decide whose usage a provider tells."""
     return connection.credentials_sealed, _address(connection.provider_specific)
 
 
 def _address(specific: dict[str, Any]) -> list[Any]:
-    return [specific.get(name) for name in ("base_url", *get_args(Variable))]
+    return [specific.get(name) for name in ("base_url", "api_version", *get_args(Variable))]
 
 
 def _show(connection: Connection, states: ConnectionStates) -> ConnectionView:

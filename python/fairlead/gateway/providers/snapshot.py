@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from fairlead.gateway.cloud_credentials.table import awaited_connections
 from fairlead.gateway.models.table import ProviderModel, models_of
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import Price, read_overrides
@@ -18,6 +19,7 @@ from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
 from fairlead.gateway.providers.fact_tables import FactTables, base_table, overrides_of
 from fairlead.gateway.providers.limits import compile_limits
 from fairlead.gateway.providers.models import known_models, override_model, stated_endpoints, typed
+from fairlead.gateway.providers.obtained_kinds import obtained_kind
 from fairlead.gateway.providers.price import in_snapshot
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
@@ -43,7 +45,11 @@ def compile_connections(con: Database) -> dict[str, Any]:
     connections: list[dict[str, Any]] = []
     models: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, Any]] = {}
+    awaited = awaited_connections(con)
     for connection in active_connections(con):
+        if connection.id in awaited:
+            # Its credential has not been obtained yet.
+            continue
         provider = catalogue().get(connection.provider) or nodes.get(connection.provider)
         if provider is None:
             # An upgrade removed the provider from the catalogue, so there is no address to dial.
@@ -149,7 +155,8 @@ def _facts(
 def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
     sealed = connection.credentials_sealed
     # A refreshed token is the same account: what was learnt of the connection stays.
-    account = {"account": connection.id} if connection.auth_type == "oauth" else {}
+    is_renewed = connection.auth_type == "oauth" or obtained_kind(connection.auth_type) is not None
+    account = {"account": connection.id} if is_renewed else {}
     prompt_cache = connection.provider_specific.get("prompt_cache")
     return {
         **account,
@@ -161,6 +168,11 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "dialect": endpoint.dialect,
         "base_url": endpoint.base_url,
         "chat_path": endpoint.chat_path,
+        **(
+            {"api_version": endpoint.api_version, "deployments": endpoint.deployments}
+            if endpoint.api_version or endpoint.deployments
+            else {}
+        ),
         "auth": endpoint.auth,
         "aws": endpoint.aws,
         "paths": endpoint.paths,

@@ -16,7 +16,7 @@ def merge_specific(stored: dict[str, Any], sent: ProviderSpecific) -> dict[str, 
     merged = dict(stored)
     for name in sent.model_fields_set:
         value = getattr(sent, name)
-        if value is None:
+        if value is None or (name == "deployments" and not value):
             merged.pop(name, None)
         elif name == "prices":
             merged[name] = {model: in_micros(price) for model, price in value.items()}

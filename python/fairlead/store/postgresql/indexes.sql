@@ -53,6 +53,7 @@ CREATE INDEX IF NOT EXISTS provider_connections_provider ON provider_connections
 CREATE INDEX IF NOT EXISTS provider_models_id ON provider_models (provider, model_id);
 CREATE INDEX IF NOT EXISTS provider_clients_provider ON provider_clients (provider);
 CREATE INDEX IF NOT EXISTS provider_sign_ins_connection ON provider_sign_ins (connection_id);
+CREATE INDEX IF NOT EXISTS obtained_credentials_connection ON obtained_credentials (connection_id);
 CREATE INDEX IF NOT EXISTS provider_usage_connection ON provider_usage (connection_id);
 CREATE INDEX IF NOT EXISTS provider_sign_in_flows_id ON provider_sign_in_flows (id);
 CREATE INDEX IF NOT EXISTS connection_states_connection ON connection_states (connection_id);

@@ -20,6 +20,20 @@ pub enum Protocol {
     BedrockInvoke,
     /// Amazon Bedrock's `Converse` and `ConverseStream`. Answers are read as messages.
     BedrockConverse,
+    /// Cohere's chat, version 2. Answers are read as messages.
+    CohereChat,
+    /// Amazon Titan's embeddings by `InvokeModel`.
+    BedrockTitanEmbed,
+    /// Cohere's embeddings by `InvokeModel`.
+    BedrockCohereEmbed,
+    /// Reranking by `InvokeModel`.
+    BedrockRerank,
+    /// Images of Amazon Nova Canvas and Titan by `InvokeModel`.
+    BedrockCanvas,
+    /// Images of Stability AI's models by `InvokeModel`.
+    BedrockStability,
+    /// Embeddings at Vertex AI by `:predict`.
+    VertexPredictEmbed,
 }
 
 /// An API of the provider for some of its models.

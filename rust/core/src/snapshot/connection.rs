@@ -179,6 +179,12 @@ pub struct Connection {
     /// Paths that differ from the dialect's, keyed by the dialect's path. Each value is the path on the host.
     #[serde(default)]
     pub paths: HashMap<String, String>,
+    /// Azure: the version of the API whose paths contain the deployment. Absent for the API without versions.
+    #[serde(default)]
+    pub api_version: Option<String>,
+    /// Azure: the operator's deployments, keyed by model. Requests name the deployment instead of the model.
+    #[serde(default)]
+    pub deployments: HashMap<String, String>,
     /// The reserved percentage of each quota window, by name. Overrides the reserve for all windows.
     #[serde(default)]
     pub quota_thresholds: HashMap<String, f32>,
@@ -208,6 +214,11 @@ impl Connection {
     /// Returns the calls that a model accepts according to the operator. `None` if the operator did not say.
     pub fn endpoints_of(&self, upstream_model: &str) -> Option<&[String]> {
         self.endpoints.get(upstream_model).or(self.usual_endpoints.as_ref()).map(Vec::as_slice)
+    }
+
+    /// Returns the name under which requests call a model: that of its deployment, if it has one.
+    pub fn called_name<'n>(&'n self, upstream_model: &'n str) -> &'n str {
+        self.deployments.get(upstream_model).map_or(upstream_model, String::as_str)
     }
 
     pub fn output_cap(&self, upstream_model: &str) -> Option<u64> {

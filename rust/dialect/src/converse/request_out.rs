@@ -1,6 +1,6 @@
 //! Writes the model as a `Converse` request. The URL names the model and whether the answer is streamed.
 
-use fairlead_core::{Dialect, Error, Letters, Level, ModelFacts, NameRule, Thinking};
+use fairlead_core::{Error, Letters, Level, ModelFacts, NameRule, Thinking};
 
 use super::{blocks, tools};
 use crate::accepted::{level, sampling, Sampling};
@@ -122,11 +122,6 @@ fn output(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out:
             out.close(b'}').close(b'}').close(b'}').close(b'}');
             Ok(())
         }
-        Some(Format::Schema { .. }) => left_out.refuse(match request.form {
-            Dialect::Openai => "response_format",
-            Dialect::OpenaiResponses => "text.format",
-            Dialect::Anthropic => "output_config.format",
-            Dialect::Gemini => "generationConfig.responseSchema",
-        }),
+        Some(Format::Schema { .. }) => left_out.format(request),
     }
 }

@@ -14,9 +14,11 @@ use std::borrow::Cow;
 
 use super::whole::UsageIn;
 use super::{broken, message_id, stop_reason};
-use crate::protocol::push_event;
+use crate::answer_context::AnswerContext;
+use crate::protocol::{push_error, DeltaKind, EmptyBlock, MessageEvents};
 use crate::step::Malformed;
 use crate::text::{Text, Writer};
+use crate::tool_names::ToolNames;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,17 +84,18 @@ struct ReasoningIn<'a> {
 pub(crate) struct StreamReader {
     model: String,
     id: String,
+    /// The caller's names of tools that were sent under other names.
+    names: ToolNames,
     /// The block that has begun and has not ended, by Bedrock's index.
     open: Option<u64>,
-    /// The index of the next block of the message.
-    next: u64,
+    events: MessageEvents,
     reason: Option<String>,
 }
 
 impl StreamReader {
-    pub(crate) fn new(model: &str, id: &str) -> Self {
-        let (model, id) = (model.to_owned(), message_id(id));
-        Self { model, id, open: None, next: 0, reason: None }
+    pub(crate) fn new(model: &str, context: &AnswerContext) -> Self {
+        let (model, id, names) = (model.to_owned(), message_id(&context.id), context.tool_names.clone());
+        Self { model, id, names, open: None, events: MessageEvents::default(), reason: None }
     }
 
     /// Reads one event by its name, and appends the events that it becomes.
@@ -100,14 +103,12 @@ impl StreamReader {
         let event: EventIn<'_> = serde_json::from_slice(payload).map_err(|_| Malformed)?;
         let index = event.content_block_index;
         match name {
-            "messageStart" => self.start(out),
+            "messageStart" => self.events.start(&self.id, &self.model, out),
             "contentBlockStart" => {
                 if let Some(call) = event.start.and_then(|start| start.tool_use) {
-                    let block = |block: &mut Writer| {
-                        block.key("type").raw(r#""tool_use""#).member("id", &call.tool_use_id);
-                        block.member("name", &call.name).key("input").raw("{}");
-                    };
-                    self.begin(index, block, out);
+                    let name = self.names.own(&call.name).unwrap_or(call.name);
+                    self.events.begin_call(&call.tool_use_id, &name, out);
+                    self.open = Some(index);
                 }
             }
             "contentBlockDelta" => self.delta(index, event.delta.ok_or(Malformed)?, out)?,
@@ -128,91 +129,54 @@ impl StreamReader {
         self.stop(None, out);
     }
 
-    fn start(&self, out: &mut Vec<u8>) {
-        let mut event = Writer::default();
-        event.open(b'{').key("type").raw(r#""message_start""#).key("message").open(b'{');
-        event.key("id").str(&self.id).key("type").raw(r#""message""#).key("role").raw(r#""assistant""#);
-        event.key("model").str(&self.model).key("content").raw("[]").key("stop_reason").raw("null");
-        event.key("stop_sequence").raw("null").key("usage").raw(r#"{"input_tokens":0,"output_tokens":0}"#);
-        push_event("message_start", &event.close(b'}').close(b'}').take(), out);
-    }
-
-    fn begin(&mut self, index: u64, block: impl FnOnce(&mut Writer), out: &mut Vec<u8>) {
-        self.end_block(out);
-        let mut event = Writer::default();
-        event.open(b'{').key("type").raw(r#""content_block_start""#).key("index").number(self.next);
-        block(event.key("content_block").open(b'{'));
-        push_event("content_block_start", &event.close(b'}').close(b'}').take(), out);
-        self.open = Some(index);
-    }
-
     fn delta(&mut self, index: u64, delta: DeltaIn<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if let Some(text) = delta.text {
-            self.begin_if_new(index, r#""type":"text","text":"""#, out);
-            self.write_delta("text_delta", "text", &text, out);
+            self.begin_if_new(index, EmptyBlock::Text, out);
+            self.events.delta(DeltaKind::Text, &text, out);
         } else if let Some(InputIn { input }) = delta.tool_use {
             if self.open != Some(index) {
                 return Err(Malformed);
             }
-            self.write_delta("input_json_delta", "partial_json", &input, out);
+            self.events.delta(DeltaKind::Input, &input, out);
         } else if let Some(reasoning) = delta.reasoning_content {
             if let Some(data) = reasoning.redacted_content {
                 let members = |block: &mut Writer| {
                     block.key("type").raw(r#""redacted_thinking""#).member("data", &data);
                 };
-                self.begin(index, members, out);
+                self.events.begin(members, out);
+                self.open = Some(index);
                 return Ok(());
             }
-            self.begin_if_new(index, r#""type":"thinking","thinking":"","signature":"""#, out);
+            self.begin_if_new(index, EmptyBlock::Thinking, out);
             if let Some(text) = reasoning.text {
-                self.write_delta("thinking_delta", "thinking", &text, out);
+                self.events.delta(DeltaKind::Thinking, &text, out);
             }
             if let Some(signature) = reasoning.signature {
-                self.write_delta("signature_delta", "signature", &signature, out);
+                self.events.delta(DeltaKind::Signature, &signature, out);
             }
         }
         Ok(())
     }
 
-    fn begin_if_new(&mut self, index: u64, members: &str, out: &mut Vec<u8>) {
+    fn begin_if_new(&mut self, index: u64, block: EmptyBlock, out: &mut Vec<u8>) {
         if self.open != Some(index) {
-            let write = |block: &mut Writer| {
-                block.raw(members);
-            };
-            self.begin(index, write, out);
+            self.events.begin_empty(block, out);
+            self.open = Some(index);
         }
-    }
-
-    fn write_delta(&self, kind: &str, member: &str, text: &Text<'_>, out: &mut Vec<u8>) {
-        let mut event = Writer::default();
-        event.open(b'{').key("type").raw(r#""content_block_delta""#).key("index").number(self.next);
-        event.key("delta").open(b'{').key("type").str(kind).member(member, text);
-        push_event("content_block_delta", &event.close(b'}').close(b'}').take(), out);
     }
 
     fn end_block(&mut self, out: &mut Vec<u8>) {
-        if self.open.take().is_some() {
-            let event = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.next);
-            push_event("content_block_stop", event.as_bytes(), out);
-            self.next += 1;
-        }
+        self.open = None;
+        self.events.end_block(out);
     }
 
     fn stop(&mut self, usage: Option<UsageIn>, out: &mut Vec<u8>) {
         // Without a reason the answer broke off.
         let Some(reason) = self.reason.take() else { return };
         self.end_block(out);
-        if let Some(message) = broken(&reason) {
-            let mut event = Writer::default();
-            event.open(b'{').key("type").raw(r#""error""#).key("error").open(b'{').key("type").raw(r#""api_error""#);
-            push_event("error", &event.key("message").str(message).close(b'}').close(b'}').take(), out);
-            return;
+        match broken(&reason) {
+            Some(message) => push_error("api_error", message, out),
+            None => self.events.stop(stop_reason(&reason), |event| usage.unwrap_or_default().write(event), out),
         }
-        let mut event = Writer::default();
-        event.open(b'{').key("type").raw(r#""message_delta""#).key("delta").open(b'{');
-        event.key("stop_reason").str(stop_reason(&reason)).key("stop_sequence").raw("null").close(b'}');
-        usage.unwrap_or_default().write(&mut event);
-        push_event("message_delta", &event.close(b'}').take(), out);
-        push_event("message_stop", br#"{"type":"message_stop"}"#, out);
     }
 }

@@ -1,21 +1,28 @@
 //! Requests in each dialect as `Converse` bodies, and answers as messages.
 
 use bytes::Bytes;
-use fairlead_core::{Dialect, ForcedTools, ModelFacts, Protocol};
+use fairlead_core::{Dialect, ForcedTools, Letters, ModelFacts, NameRule, Protocol};
 use serde_json::{json, Value};
 
+use crate::answer_context::AnswerContext;
+use crate::cache_hints::CacheHints;
+use crate::converse::StreamReader;
 use crate::fit::{Destination, Fit};
 use crate::protocol::{self, Sending};
-use crate::translate::{self, NoAnswer, Pair};
+use crate::translate::{self, NoAnswer, Pair, SentRequest};
 
 fn sent(caller: Dialect, body: &Value, facts: &ModelFacts) -> Result<(Value, Vec<String>), String> {
+    let sent = translated(caller, body, facts)?;
+    Ok((serde_json::from_slice(&sent.pieces.concat()).expect("JSON"), sent.left_out))
+}
+
+fn translated(caller: Dialect, body: &Value, facts: &ModelFacts) -> Result<SentRequest, String> {
     let body = Bytes::from(body.to_string());
     let read = translate::read(caller, &body).expect("a request");
     let pair = Pair { caller, provider: Dialect::Anthropic };
     let sending = Sending { protocol: Protocol::BedrockConverse, pair, betas: None };
     let to = Destination { model: "amazon.nova-pro-v1:0", fit: &Fit::default(), facts };
-    let sent = protocol::request_for(sending, &body, &read, to).map_err(|error| error.message.into_owned())?;
-    Ok((serde_json::from_slice(&sent.pieces.concat()).expect("JSON"), sent.left_out))
+    protocol::request_for(sending, &body, &read, to).map_err(|error| error.message.into_owned())
 }
 
 fn chat(more: &Value) -> Result<(Value, Vec<String>), String> {
@@ -92,6 +99,55 @@ fn cache_marks_become_points_where_the_model_has_them() {
 }
 
 #[test]
+fn a_long_tool_name_is_shortened_and_restored() {
+    let long = "mcp__".to_owned() + &"a".repeat(95);
+    let schema = json!({"type": "object"});
+    let body = json!({"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hello"}],
+        "tools": [{"name": long, "input_schema": schema}], "tool_choice": {"type": "tool", "name": long}});
+    let rule = NameRule { most: 64, letters: Letters::Word };
+    let facts = ModelFacts { tool_names: Some(rule), ..ModelFacts::default() };
+    let written = translated(Dialect::Anthropic, &body, &facts).expect("written");
+    let sent: Value = serde_json::from_slice(&written.pieces.concat()).expect("JSON");
+    let name = sent["toolConfig"]["tools"][0]["toolSpec"]["name"].as_str().expect("a name");
+    assert!(name.len() <= 64, "{name}");
+    assert_eq!(sent["toolConfig"]["toolChoice"]["tool"]["name"], name);
+
+    let context = AnswerContext { tool_names: written.tool_names, ..context() };
+    let call = json!({"toolUse": {"toolUseId": "t", "name": name, "input": {}}});
+    let answer = json!({"output": {"message": {"content": [call]}}, "stopReason": "tool_use"}).to_string();
+    let read = protocol::answer(Protocol::BedrockConverse, answer.as_bytes(), "m", &context).expect("an answer");
+    let message: Value = serde_json::from_slice(&read.expect("rewritten")).expect("JSON");
+    assert_eq!(message["content"][0]["name"], long);
+
+    let mut reader = StreamReader::new("m", &context);
+    let mut events = Vec::new();
+    let start = json!({"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "t", "name": name}}}).to_string();
+    reader.read("contentBlockStart", start.as_bytes(), &mut events).expect("an event");
+    assert!(String::from_utf8(events).expect("text").contains(&format!(r#""name":"{long}""#)));
+}
+
+#[test]
+fn the_gateways_hints_become_points_where_the_model_has_them() {
+    let long = "word ".repeat(2_000);
+    let body = json!({"model": "m", "messages": [
+        {"role": "system", "content": long}, {"role": "user", "content": "hello"}], "tools": [tool()]});
+    let body = Bytes::from(body.to_string());
+    let read = translate::read(Dialect::Openai, &body).expect("a request");
+    let pair = Pair { caller: Dialect::Openai, provider: Dialect::Anthropic };
+    let sending = Sending { protocol: Protocol::BedrockConverse, pair, betas: None };
+    let fit = Fit { cache: CacheHints { key: None, pays: true }, ..Fit::default() };
+    let facts = ModelFacts { cache_marks: Some(4), ..ModelFacts::default() };
+    let to = Destination { model: "amazon.nova-pro-v1:0", fit: &fit, facts: &facts };
+    let sent = protocol::request_for(sending, &body, &read, to).expect("written");
+    let written: Value = serde_json::from_slice(&sent.pieces.concat()).expect("JSON");
+    let point = json!({"cachePoint": {"type": "default"}});
+    assert_eq!((&written["system"][1], &written["messages"][0]["content"][1]), (&point, &point));
+    // Nova caches no tools; the mark of the instructions covers them.
+    assert_eq!(written["toolConfig"]["tools"].as_array().map(Vec::len), Some(1));
+    assert!(sent.left_out.is_empty());
+}
+
+#[test]
 fn json_is_asked_for_in_words() {
     let (body, _) = chat(&json!({"response_format": {"type": "json_object"}})).expect("written");
     assert!(body["system"][0]["text"].as_str().expect("a text").contains("JSON object"));
@@ -99,8 +155,12 @@ fn json_is_asked_for_in_words() {
     assert!(chat(&json!({"response_format": schema})).expect_err("refused").contains("`response_format`"));
 }
 
+fn context() -> AnswerContext {
+    AnswerContext { id: "1".into(), ..AnswerContext::default() }
+}
+
 fn answer(body: &Value) -> Result<Value, NoAnswer> {
-    let read = protocol::answer(Protocol::BedrockConverse, body.to_string().as_bytes(), "m", "1")?;
+    let read = protocol::answer(Protocol::BedrockConverse, body.to_string().as_bytes(), "m", &context())?;
     Ok(serde_json::from_slice(&read.expect("a rewritten answer")).expect("JSON"))
 }
 
@@ -134,7 +194,7 @@ fn what_is_no_answer_is_told_apart() {
     let message = json!({"message": {"role": "assistant", "content": [{"text": "hi"}]}});
     assert_eq!(answer(&json!({"message": "x"})), Err(NoAnswer::Without("output")));
     assert_eq!(answer(&json!({"output": {"message": {"content": 5}}})), Err(NoAnswer::Strange));
-    assert_eq!(protocol::answer(Protocol::BedrockConverse, b"no JSON", "m", "1"), Err(NoAnswer::NotJson));
+    assert_eq!(protocol::answer(Protocol::BedrockConverse, b"no JSON", "m", &context()), Err(NoAnswer::NotJson));
     for reason in ["malformed_model_output", "malformed_tool_use"] {
         let broken = answer(&json!({"output": message, "stopReason": reason}));
         assert!(matches!(broken, Err(NoAnswer::ProviderError(_))), "{broken:?}");

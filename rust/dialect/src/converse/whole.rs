@@ -6,8 +6,10 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::{broken, message_id, stop_reason};
+use crate::answer_context::AnswerContext;
 use crate::openai::error::UpstreamError;
 use crate::text::{Text, Writer};
+use crate::tool_names::ToolNames;
 use crate::translate::NoAnswer;
 
 #[derive(Deserialize)]
@@ -129,7 +131,7 @@ impl UsageIn {
 }
 
 /// Reads an answer and writes it as a message.
-pub(crate) fn read(body: &[u8], model: &str, id: &str) -> Result<Bytes, NoAnswer> {
+pub(crate) fn read(body: &[u8], model: &str, context: &AnswerContext) -> Result<Bytes, NoAnswer> {
     let answer: AnswerIn<'_> =
         serde_json::from_slice(body).map_err(
             |error| {
@@ -147,10 +149,16 @@ pub(crate) fn read(body: &[u8], model: &str, id: &str) -> Result<Bytes, NoAnswer
         return Err(NoAnswer::ProviderError(Box::new(error)));
     }
     let mut out = Writer::with_capacity(body.len() + 256);
-    out.open(b'{').key("id").str(&message_id(id)).key("type").raw(r#""message""#).key("role").raw(r#""assistant""#);
+    out.open(b'{')
+        .key("id")
+        .str(&message_id(&context.id))
+        .key("type")
+        .raw(r#""message""#)
+        .key("role")
+        .raw(r#""assistant""#);
     out.key("model").str(model).key("content").open(b'[');
     for block in output.message.content {
-        write_block(&mut out, block);
+        write_block(&mut out, block, &context.tool_names);
     }
     out.close(b']').key("stop_reason").str(stop_reason(reason)).key("stop_sequence").raw("null");
     answer.usage.unwrap_or_default().write(&mut out);
@@ -158,11 +166,12 @@ pub(crate) fn read(body: &[u8], model: &str, id: &str) -> Result<Bytes, NoAnswer
 }
 
 /// Writes a block. Blocks of other kinds, such as citations, have no form in a message.
-fn write_block(out: &mut Writer, block: BlockIn<'_>) {
+fn write_block(out: &mut Writer, block: BlockIn<'_>, names: &ToolNames) {
     if let Some(text) = block.text {
         out.open(b'{').key("type").raw(r#""text""#).member("text", &text).close(b'}');
     } else if let Some(call) = block.tool_use {
-        out.open(b'{').key("type").raw(r#""tool_use""#).member("id", &call.tool_use_id).member("name", &call.name);
+        let name = names.own(&call.name).unwrap_or(call.name);
+        out.open(b'{').key("type").raw(r#""tool_use""#).member("id", &call.tool_use_id).member("name", &name);
         out.key("input").raw(call.input.map_or("{}", RawValue::get)).close(b'}');
     } else if let Some(reasoning) = block.reasoning_content {
         if let Some(ReasoningText { text, signature }) = reasoning.reasoning_text {

@@ -1,5 +1,5 @@
-//! Turns the events of Amazon's event stream into server-sent events of the messages dialect, which every later step
-//! reads. A stream that breaks its format, or holds an exception, ends with an `error` event.
+//! Turns the events of Amazon's and Cohere's streams into server-sent events of the messages dialect, which every later
+//! step reads. A stream that breaks its format, or holds an exception, ends with an `error` event.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::frames::{Damaged, Frame, Frames};
-use crate::converse;
-use crate::text::Writer;
+use super::message_events::push_error;
+use crate::answer_context::AnswerContext;
+use crate::{cohere, converse};
 
 /// The types of Anthropic's errors for Bedrock's exceptions.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -24,23 +25,41 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 /// Reads one streamed answer.
 #[derive(Debug)]
 pub struct EventReader {
-    frames: Frames,
-    /// The events of `ConverseStream`. Absent for streams that hold events of the messages dialect.
-    converse: Option<Box<converse::StreamReader>>,
+    source: Source,
     /// An error event was written. Everything after it is ignored.
     is_ended: bool,
 }
 
+#[derive(Debug)]
+enum Source {
+    /// Amazon's frames. `converse` reads the events of `ConverseStream`; without it they are events of the messages
+    /// dialect.
+    Amazon {
+        frames: Frames,
+        converse: Option<Box<converse::StreamReader>>,
+    },
+    Cohere(Box<cohere::StreamReader>),
+}
+
 impl EventReader {
-    /// Returns the reader for a protocol's streams. `None`: they are server-sent events. `id` is the answer's id if
-    /// the provider gives none.
-    pub fn of(protocol: Protocol, model: &str, id: &str) -> Option<Self> {
-        let converse = match protocol {
-            Protocol::Own | Protocol::VertexRawPredict => return None,
-            Protocol::BedrockInvoke => None,
-            Protocol::BedrockConverse => Some(Box::new(converse::StreamReader::new(model, id))),
+    /// Returns the reader for a protocol's streams. `None`: they are server-sent events of the dialect. The context has
+    /// the answer's id if the provider gives none.
+    pub fn of(protocol: Protocol, model: &str, context: &AnswerContext) -> Option<Self> {
+        let amazon = |converse| Source::Amazon { frames: Frames::default(), converse };
+        let source = match protocol {
+            Protocol::Own
+            | Protocol::VertexRawPredict
+            | Protocol::BedrockTitanEmbed
+            | Protocol::BedrockCohereEmbed
+            | Protocol::BedrockRerank
+            | Protocol::BedrockCanvas
+            | Protocol::BedrockStability
+            | Protocol::VertexPredictEmbed => return None,
+            Protocol::BedrockInvoke => amazon(None),
+            Protocol::BedrockConverse => amazon(Some(Box::new(converse::StreamReader::new(model, context)))),
+            Protocol::CohereChat => Source::Cohere(Box::new(cohere::StreamReader::new(model, context))),
         };
-        Some(Self { frames: Frames::default(), converse, is_ended: false })
+        Some(Self { source, is_ended: false })
     }
 
     /// Reads a chunk and returns its complete events.
@@ -49,14 +68,11 @@ impl EventReader {
         if self.is_ended {
             return Bytes::new();
         }
-        self.frames.push(chunk);
-        while !self.is_ended {
-            match self.frames.next_frame() {
-                Ok(Some(frame)) => self.read(&frame, &mut out),
-                Ok(None) => break,
-                Err(Damaged) => {
-                    self.fail("api_error", "The provider's event stream is damaged: a checksum is wrong.", &mut out);
-                }
+        match &mut self.source {
+            Source::Cohere(cohere) => self.is_ended = cohere.push(chunk, &mut out).is_err(),
+            Source::Amazon { frames, .. } => {
+                frames.push(chunk);
+                self.read_frames(&mut out);
             }
         }
         out.into()
@@ -65,43 +81,58 @@ impl EventReader {
     /// Ends the stream. Returns the events that the provider left out.
     pub fn finish(&mut self) -> Bytes {
         let mut out = Vec::new();
-        if !self.is_ended && !self.frames.is_mid_frame() {
-            if let Some(converse) = &mut self.converse {
+        match &mut self.source {
+            Source::Amazon { frames, converse: Some(converse) } if !self.is_ended && !frames.is_mid_frame() => {
                 converse.finish(&mut out);
             }
+            // An answer without its last event has broken off.
+            Source::Amazon { .. } | Source::Cohere(_) => {}
         }
         out.into()
     }
 
-    fn read(&mut self, frame: &Frame, out: &mut Vec<u8>) {
-        match &*frame.message_type {
-            "exception" => {
-                let kind = EXCEPTIONS.iter().find(|(name, _)| frame.name.eq_ignore_ascii_case(name));
-                let message = exception_text(&frame.payload).unwrap_or_else(|| frame.name.clone());
-                self.fail(kind.map_or("api_error", |(_, kind)| kind), &message, out);
-            }
-            "error" => {
-                let message = if frame.error_message.is_empty() { &frame.name } else { &frame.error_message };
-                self.fail("api_error", message, out);
-            }
-            _ => {
-                let is_read = match &mut self.converse {
-                    Some(converse) => converse.read(&frame.name, &frame.payload, out).is_ok(),
-                    None => read_chunk(&frame.payload, out).is_some(),
-                };
-                if !is_read {
-                    self.fail("api_error", "The provider's event stream is not as its protocol says.", out);
+    fn read_frames(&mut self, out: &mut Vec<u8>) {
+        while !self.is_ended {
+            let Source::Amazon { frames, converse } = &mut self.source else { return };
+            let error = match frames.next_frame() {
+                Ok(Some(frame)) => read_frame(&frame, converse.as_deref_mut(), out),
+                Ok(None) => return,
+                Err(Damaged) => {
+                    Err(("api_error", "The provider's event stream is damaged: a checksum is wrong.".into()))
                 }
+            };
+            if let Err((kind, message)) = error {
+                self.is_ended = true;
+                push_error(kind, &message, out);
             }
         }
     }
+}
 
-    fn fail(&mut self, kind: &str, message: &str, out: &mut Vec<u8>) {
-        self.is_ended = true;
-        let mut error = Writer::default();
-        error.open(b'{').key("type").raw(r#""error""#).key("error").open(b'{').key("type").str(kind);
-        error.key("message").str(message).close(b'}').close(b'}');
-        push_event("error", &error.take(), out);
+/// Reads one message. An error ends the stream: its type and its message.
+fn read_frame(
+    frame: &Frame,
+    converse: Option<&mut converse::StreamReader>,
+    out: &mut Vec<u8>,
+) -> Result<(), (&'static str, String)> {
+    match &*frame.message_type {
+        "exception" => {
+            let kind = EXCEPTIONS.iter().find(|(name, _)| frame.name.eq_ignore_ascii_case(name));
+            let message = exception_text(&frame.payload).unwrap_or_else(|| frame.name.clone());
+            Err((kind.map_or("api_error", |(_, kind)| kind), message))
+        }
+        "error" => {
+            let message = if frame.error_message.is_empty() { &frame.name } else { &frame.error_message };
+            Err(("api_error", message.clone()))
+        }
+        _ => {
+            let is_read = match converse {
+                Some(converse) => converse.read(&frame.name, &frame.payload, out).is_ok(),
+                None => read_chunk(&frame.payload, out).is_some(),
+            };
+            let message = || "The provider's event stream is not as its protocol says.".to_owned();
+            is_read.then_some(()).ok_or_else(|| ("api_error", message()))
+        }
     }
 }
 
@@ -169,7 +200,7 @@ mod tests {
     }
 
     fn reader() -> EventReader {
-        EventReader::of(Protocol::BedrockInvoke, "m", "id").expect("a reader")
+        EventReader::of(Protocol::BedrockInvoke, "m", &AnswerContext::default()).expect("a reader")
     }
 
     #[test]
@@ -212,7 +243,8 @@ mod tests {
         assert_eq!(reader.push(&chunk(r#"{"type":"ping"}"#)).len(), 0);
         for payload in ["", "7", r#"{"bytes":"%%"}"#, r#"{"bytes":"e30="}"#, r#"{"bytes":"eyJ0eXBlIjoiYVxuYiJ9"}"#] {
             let frame = frame(&[(":message-type", "event"), (":event-type", "chunk")], payload.as_bytes());
-            let mut reader = EventReader::of(Protocol::BedrockInvoke, "m", "id").expect("a reader");
+            let mut reader =
+                EventReader::of(Protocol::BedrockInvoke, "m", &AnswerContext::default()).expect("a reader");
             assert!(read(&mut reader, &frame).starts_with("event: error\n"), "{payload}");
         }
     }

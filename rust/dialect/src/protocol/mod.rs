@@ -1,23 +1,28 @@
-//! Protocols that carry the messages dialect, or translate to it, at Amazon Bedrock and Google's Vertex AI.
+//! Protocols that carry the messages dialect, or translate to it: at Amazon Bedrock, Google's Vertex AI and Cohere.
 //!
 //! Reading order: [`messages`] (bodies of Claude's models on both clouds), [`frames`] (Amazon's event stream),
-//! [`events`] (its events as server-sent events), then the functions here, which the engine calls.
-//! [`crate::converse`] writes and reads the bodies of Bedrock's `Converse`.
+//! [`events`] (streams as server-sent events, written by [`message_events`]), then the functions here, which the engine
+//! calls. [`crate::converse`] writes and reads the bodies of Bedrock's `Converse`, [`crate::cohere`] those of Cohere's
+//! chat.
 
 mod events;
 mod frames;
+mod message_events;
 mod messages;
 
 pub(crate) use events::push_event;
 pub use events::EventReader;
+pub(crate) use message_events::{push_error, DeltaKind, EmptyBlock, MessageEvents};
 
 use bytes::Bytes;
 use fairlead_core::{Error, Protocol};
 
-use crate::converse;
+use crate::answer_context::AnswerContext;
 use crate::fit::Destination;
+use crate::model::wrong;
 use crate::openai::request::ChatRequest;
 use crate::translate::{self, NoAnswer, Pair, SentRequest};
+use crate::{cohere, converse};
 
 /// The values of a call, apart from its body, that a protocol needs.
 #[derive(Debug, Clone, Copy)]
@@ -46,15 +51,35 @@ pub fn request_for(
             let sent = translate::request_for(pair, body, read, to)?;
             Ok(messages::at_bedrock(sent, betas))
         }
-        Protocol::BedrockConverse => translate::written(pair, body, read, to, converse::write_request),
+        Protocol::BedrockConverse => translate::rewritten(pair, body, read, to, converse::write_request),
+        Protocol::CohereChat => translate::rewritten(pair, body, read, to, cohere::write_request),
+        Protocol::BedrockTitanEmbed
+        | Protocol::BedrockCohereEmbed
+        | Protocol::BedrockRerank
+        | Protocol::BedrockCanvas
+        | Protocol::BedrockStability
+        | Protocol::VertexPredictEmbed => Err(wrong("model", "is not a model of conversations")),
     }
 }
 
-/// Returns a complete answer in the dialect of the protocol's API; `None` if it is in that dialect already. `id` is the
-/// id of an answer that has none.
-pub fn answer(protocol: Protocol, body: &[u8], model: &str, id: &str) -> Result<Option<Bytes>, NoAnswer> {
+/// Returns a complete answer in the dialect of the protocol's API; `None` if it is in that dialect already. The context
+/// has the id of an answer that has none.
+pub fn answer(
+    protocol: Protocol,
+    body: &[u8],
+    model: &str,
+    context: &AnswerContext,
+) -> Result<Option<Bytes>, NoAnswer> {
     match protocol {
         Protocol::Own | Protocol::VertexRawPredict | Protocol::BedrockInvoke => Ok(None),
-        Protocol::BedrockConverse => converse::read_answer(body, model, id).map(Some),
+        Protocol::BedrockConverse => converse::read_answer(body, model, context).map(Some),
+        Protocol::CohereChat => cohere::read_answer(body, model, context).map(Some),
+        // Their requests are refused, so there are no answers.
+        Protocol::BedrockTitanEmbed
+        | Protocol::BedrockCohereEmbed
+        | Protocol::BedrockRerank
+        | Protocol::BedrockCanvas
+        | Protocol::BedrockStability
+        | Protocol::VertexPredictEmbed => Err(NoAnswer::Strange),
     }
 }

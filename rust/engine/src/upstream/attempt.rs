@@ -165,7 +165,9 @@ async fn send_over(
     request.headers_mut().extend(proof.iter().cloned());
     // Bedrock has its own framing of streams, and reads beta features in the body.
     let is_bedrock = matches!(target.connection.protocol, Protocol::BedrockInvoke | Protocol::BedrockConverse);
-    if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic && !is_bedrock) {
+    let is_messages = target.connection.dialect == Dialect::Anthropic
+        && matches!(target.connection.protocol, Protocol::Own | Protocol::VertexRawPredict);
+    if let Some(betas) = betas.filter(|_| is_messages) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
     }
     if let Some(session) = session.filter(|_| target.connection.sends_session) {

@@ -2,9 +2,11 @@
 //! once per snapshot, so requests build none of this.
 
 use crate::clock;
+use crate::upstream::address::{chat_uri, origin_of};
 use crate::upstream::auth::{AccessToken, Proof, Unusable};
 use crate::upstream::cloud_path;
 use crate::upstream::connector::Origin;
+use crate::upstream::deployment_path;
 use crate::upstream::health::{is_own_machine, Condition, Provider};
 use crate::upstream::proxy::Proxy;
 use base64::engine::general_purpose::STANDARD;
@@ -212,10 +214,18 @@ impl Target {
         if let Some(made) = self.responses.get() {
             return Some(Arc::clone(made));
         }
-        let chat_uri = self.uri_of("/responses").ok()?;
-        let count_uri = format!("{}/input_tokens", chat_uri.path()).parse().ok()?;
+        let version = connection.api_version.as_deref();
+        if version.is_some_and(|version| !deployment_path::has_responses(version)) {
+            return None;
+        }
+        // The body names the deployment.
+        let chat_uri = self.uri_of("/responses", "").ok()?;
+        let count_uri = match version {
+            Some(_) => None,
+            None => Some(format!("{}/input_tokens", chat_uri.path()).parse().ok()?),
+        };
         let connection = Arc::new(Connection { dialect: Dialect::OpenaiResponses, ..(**connection).clone() });
-        let made = Self { connection, chat_uri, count_uri: Some(count_uri), ..self.routed(self.origin.proxy()) };
+        let made = Self { connection, chat_uri, count_uri, ..self.routed(self.origin.proxy()) };
         Some(Arc::clone(self.responses.get_or_init(|| Arc::new(made))))
     }
 
@@ -224,39 +234,6 @@ impl Target {
         self.origin = Arc::new(self.origin.through(Some(proxy)));
         self.proof = self.proof.through(Some(proxy));
     }
-}
-
-/// Returns the origin of a base URL.
-fn origin_of(base: &Uri) -> Result<Origin, Unusable> {
-    let tls = match base.scheme_str() {
-        Some("https") => true,
-        Some("http") => false,
-        _ => return Err(Unusable::BaseUrl),
-    };
-    let authority = base.authority().ok_or(Unusable::BaseUrl)?;
-    let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-    // An IPv6 literal has brackets in a URL and nowhere else.
-    let host = authority.host();
-    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    Ok(Origin::Tcp { host: host.into(), port, tls, proxy: None })
-}
-
-/// Returns the path and query of the chat endpoint. For Gemini's dialect it is the part before the model.
-fn chat_uri(connection: &Connection, base: &Uri) -> Result<Uri, Unusable> {
-    let usual_path = match connection.dialect {
-        // The path contains the model.
-        _ if connection.protocol != Protocol::Own => "",
-        Dialect::Openai => "/chat/completions",
-        Dialect::OpenaiResponses => "/responses",
-        Dialect::Anthropic => "/messages",
-        // The model is appended.
-        Dialect::Gemini => "",
-    };
-    let path = connection.chat_path.as_deref().unwrap_or(usual_path);
-    let separator = if path.starts_with('/') || path.is_empty() { "" } else { "/" };
-    let text = format!("{}{separator}{path}", base.path().trim_end_matches('/'));
-    let text = if text.is_empty() { "/" } else { &text };
-    text.parse().map_err(|_| Unusable::BaseUrl)
 }
 
 /// The headers of every request over a connection: the usual ones, the operator's, and the credential.
@@ -308,6 +285,7 @@ impl Target {
         match (self.connection.dialect, is_stream) {
             (Dialect::Gemini, true) => self.model_uri(model, ":streamGenerateContent?alt=sse"),
             (Dialect::Gemini, false) => self.model_uri(model, ":generateContent"),
+            (Dialect::Openai, _) if self.connection.api_version.is_some() => self.uri_of("/chat/completions", model),
             _ => Ok(self.chat_uri.clone()),
         }
     }
@@ -323,7 +301,7 @@ impl Target {
     /// Returns the URI for embeddings in this form.
     pub fn embedding_uri(&self, form: embeddings::EmbeddingCall, model: &str) -> Result<Uri, Error> {
         match form {
-            embeddings::EmbeddingCall::OpenAi => self.uri_of("/embeddings"),
+            embeddings::EmbeddingCall::OpenAi => self.uri_of("/embeddings", model),
             embeddings::EmbeddingCall::One => self.model_uri(model, ":embedContent"),
             embeddings::EmbeddingCall::Many => self.model_uri(model, ":batchEmbedContents"),
         }
@@ -347,8 +325,8 @@ impl Target {
         self.connection.strip.as_deref().and_then(|prefix| model.strip_prefix(prefix)).unwrap_or(model)
     }
 
-    /// Returns the path of another endpoint of the same provider, for example `/embeddings`.
-    pub fn uri_of(&self, path: &str) -> Result<Uri, Error> {
+    /// Returns the path of another endpoint of the same provider, for example `/embeddings`, for a call to a model.
+    pub fn uri_of(&self, path: &str, model: &str) -> Result<Uri, Error> {
         let wrong = || Error::gateway(ErrorKind::Internal, "The endpoint has no path.");
         if let Some(own) = self.connection.paths.get(path) {
             return own.parse().map_err(|_| wrong());
@@ -356,6 +334,10 @@ impl Target {
         let base = self.connection.base_url.parse::<Uri>();
         let base = base.as_ref().map_or("", |base| base.path().trim_end_matches('/'));
         // The base URL was parsed before, so this is a valid path.
+        if let Some(version) = &self.connection.api_version {
+            let path = deployment_path::of(version, path, self.connection.called_name(model));
+            return format!("{base}{path}").parse().map_err(|_| wrong());
+        }
         format!("{base}{path}").parse().map_err(|_| wrong())
     }
 

@@ -151,7 +151,7 @@ async fn count_at(
             Err(busy) => return Ok(Err(busy)),
         };
     settlement.attempts += 1;
-    let pieces = renamed(caller, body, request, choice.upstream_model(at));
+    let pieces = renamed(caller, body, request, target.connection.called_name(choice.upstream_model(at)));
     let betas = settlement.admission.anthropic_beta.as_ref();
     let model = choice.upstream_model(at);
     let contents = Contents::Json(&pieces);

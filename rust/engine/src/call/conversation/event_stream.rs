@@ -84,7 +84,8 @@ pub async fn begin(
     if content_type.is_some_and(is_stream) {
         return Ok((response.into_body(), None));
     }
-    let is_json = !has_frames && content_type.is_some_and(plain::is_json);
+    let is_rewritten = has_frames || target.connection.protocol == Protocol::CohereChat;
+    let is_json = !is_rewritten && content_type.is_some_and(plain::is_json);
     let mut body = response.into_body();
     if is_json {
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);

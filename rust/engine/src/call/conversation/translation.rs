@@ -79,7 +79,8 @@ struct Listed<'a> {
 #[derive(Debug)]
 struct BodyWithReasoning {
     provider: String,
-    upstream_model: String,
+    /// The name of the model in the body.
+    called_name: String,
     pieces: Pieces,
 }
 
@@ -89,6 +90,8 @@ struct TranslatedBody {
     form: Dialect,
     protocol: Protocol,
     upstream_model: String,
+    /// The name of the model in the body.
+    called_name: String,
     fit: Fit,
     facts: Arc<ModelFacts>,
     sent: SentRequest,
@@ -235,7 +238,7 @@ impl Translation {
         let cache = cache_hints(fit.cache, form, listed.price);
         let lowered = Fit { most: fit.cap.or(listed.most), cache, ..fit };
         let facts = target.connection.facts_of(upstream_model);
-        let to = Destination { model: upstream_model, fit: &lowered, facts };
+        let to = Destination { model: target.connection.called_name(upstream_model), fit: &lowered, facts };
         let sending = Sending { protocol: target.connection.protocol, pair: self.pair(target), betas: listed.betas };
         let sent = protocol::request_for(sending, body, parsed, to)?;
         self.keep(target, upstream_model, sent);
@@ -249,6 +252,7 @@ impl Translation {
             form: target.connection.dialect,
             protocol: target.connection.protocol,
             upstream_model: upstream_model.to_owned(),
+            called_name: target.connection.called_name(upstream_model).to_owned(),
             fit: self.bounds.at(target, upstream_model),
             facts: Arc::clone(target.connection.facts_of(upstream_model)),
             sent,
@@ -311,15 +315,17 @@ impl Translation {
                 continue;
             }
             let principal = principal.get_or_insert_with(|| reasoning::owner(&settlement.admission));
-            let (provider, upstream_model) = (target.connection.provider.as_str(), choice.upstream_model(at));
-            if self.put_back.iter().any(|own| own.is_of(provider, upstream_model)) {
+            let upstream_model = choice.upstream_model(at);
+            let provider = target.connection.provider.as_str();
+            let called_name = target.connection.called_name(upstream_model);
+            if self.put_back.iter().any(|own| own.is_of(provider, called_name)) {
                 continue;
             }
             let reasoning_store = &settlement.shared.reasoning;
             let find = |ids: &[&str]| reasoning_store.find(principal, provider, ids, reasoning::now());
             if let Some(body) = attach(self.body(target, upstream_model), find) {
-                let (provider, upstream_model) = (provider.to_owned(), upstream_model.to_owned());
-                self.put_back.push(BodyWithReasoning { provider, upstream_model, pieces: Pieces::from_iter([body]) });
+                let (provider, called_name) = (provider.to_owned(), called_name.to_owned());
+                self.put_back.push(BodyWithReasoning { provider, called_name, pieces: Pieces::from_iter([body]) });
             }
         }
     }
@@ -328,7 +334,7 @@ impl Translation {
     pub fn uri(&self, target: &Target, upstream_model: &str, is_stream: bool) -> Result<Uri, Error> {
         match self.path {
             None => target.uri(upstream_model, is_stream),
-            Some(path) => target.uri_of(path),
+            Some(path) => target.uri_of(path, upstream_model),
         }
     }
 
@@ -339,6 +345,7 @@ impl Translation {
         self.bodies.iter().find(|body| {
             (body.form, body.protocol, body.fit) == (dialect, protocol, fit)
                 && body.upstream_model == upstream_model
+                && body.called_name == target.connection.called_name(upstream_model)
                 && body.facts == *facts
         })
     }
@@ -350,7 +357,8 @@ impl Translation {
     /// Returns the body for this connection, given its name for the model.
     pub fn body(&self, target: &Target, upstream_model: &str) -> &Pieces {
         let provider = target.connection.provider.as_str();
-        if let Some(own) = self.put_back.iter().find(|own| own.is_of(provider, upstream_model)) {
+        let called_name = target.connection.called_name(upstream_model);
+        if let Some(own) = self.put_back.iter().find(|own| own.is_of(provider, called_name)) {
             if target.connection.replays_reasoning {
                 return &own.pieces;
             }
@@ -368,7 +376,7 @@ impl Translation {
     ) -> Result<translate::TranslatedAnswer, Error> {
         let pair = self.pair(target);
         let protocol = target.connection.protocol;
-        let rewritten = protocol::answer(protocol, body, upstream_model, &self.context.id)
+        let rewritten = protocol::answer(protocol, body, upstream_model, &self.context)
             .map_err(|reason| no_answer(target, reason))?;
         let body = rewritten.as_ref().unwrap_or(body);
         let whole =
@@ -427,7 +435,7 @@ impl Translation {
 
     /// Returns the reader of a stream that this connection sends in another form than server-sent events.
     pub fn event_reader(&self, target: &Target, upstream_model: &str) -> Option<EventReader> {
-        EventReader::of(target.connection.protocol, upstream_model, &self.context.id)
+        EventReader::of(target.connection.protocol, upstream_model, &self.context)
     }
 }
 
@@ -452,8 +460,8 @@ fn no_answer(target: &Target, reason: translate::NoAnswer) -> Error {
 }
 
 impl BodyWithReasoning {
-    fn is_of(&self, provider: &str, upstream_model: &str) -> bool {
-        self.provider == provider && self.upstream_model == upstream_model
+    fn is_of(&self, provider: &str, called_name: &str) -> bool {
+        self.provider == provider && self.called_name == called_name
     }
 }
 

@@ -1,8 +1,9 @@
 //! A passthrough call, which changes only the model, from its body to its record. It uses the same admission and
 //! failover as a conversation. Its response is one JSON object, an event stream, or bytes.
 //!
-//! [`byte_stream`] relays the streams.
+//! [`body`] has the bodies for each provider, and [`byte_stream`] relays the streams.
 
+mod body;
 pub(crate) mod byte_stream;
 
 use crate::call::account_objects;
@@ -17,6 +18,7 @@ use crate::call::conversation::read::{recall, Recall};
 use crate::call::guardrails;
 use crate::call::idempotency::{self, Part};
 use crate::call::kind::{CallKind, Reply};
+use crate::call::passthrough::body::{in_openais_form, input_tokens, CallerBody, UpstreamBody};
 use crate::call::passthrough::byte_stream::{ByteStream, EventStream};
 use crate::call::relay::deadline::within;
 use crate::call::relay::stream::{StreamKind, StreamRelay};
@@ -30,88 +32,22 @@ use crate::observe::settle::Settlement;
 use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream;
-use crate::upstream::attempt::{provider_error, Contents, Upstream};
+use crate::upstream::attempt::{provider_error, Upstream};
 use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
-use crate::upstream::wire::{Chunk, Incoming};
+use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::routes::Relayed;
 use fairlead_core::{Dialect, Error, ErrorKind, Outcome, Retry, Units};
-use fairlead_dialect::openai::request::{rewrite, ChatRequest};
+use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::openai::{metered, named};
-use fairlead_dialect::{embeddings, translate, Pieces};
+use fairlead_dialect::{embeddings, translate};
 use http::header::{self, HeaderValue};
 use http::Response;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The body of the caller's request.
-enum CallerBody<'a> {
-    Json(Bytes),
-    /// A request for embeddings in a form that the provider may not support.
-    Embedding {
-        form: embeddings::EmbeddingCall,
-        body: Bytes,
-    },
-    Form {
-        stored: &'a Stored,
-        content_type: HeaderValue,
-    },
-}
-
-impl CallerBody<'_> {
-    /// The text by which a target is chosen, and the number of bytes for the record.
-    fn text(&self) -> (&[u8], u64) {
-        match self {
-            Self::Json(body) | Self::Embedding { body, .. } => (body, body.len() as u64),
-            Self::Form { stored, .. } => (b"", stored.bytes),
-        }
-    }
-
-    /// Returns the body for a provider: the caller's bytes with the provider's name for the model.
-    fn towards(&self, request: &ChatRequest, target: &Target, upstream_model: &str) -> Result<UpstreamBody, Error> {
-        Ok(match self {
-            Self::Json(body) => UpstreamBody::Json(rewrite(body, request, upstream_model)),
-            Self::Embedding { form, body } => {
-                let to_google = target.connection.dialect == Dialect::Gemini;
-                let letter = embeddings::letter(*form, to_google, body, request, upstream_model)?;
-                UpstreamBody::Embedding { caller: *form, letter, caller_body: body.clone() }
-            }
-            Self::Form { stored, content_type } => {
-                let mut chunks = Vec::with_capacity(3);
-                match stored.form.part("model") {
-                    Some(model) => {
-                        chunks.push(stored.chunk(0, model.start));
-                        chunks.push(Chunk::Bytes(Bytes::copy_from_slice(upstream_model.as_bytes())));
-                        chunks.push(stored.chunk(model.end, stored.bytes));
-                    }
-                    None => chunks.push(stored.chunk(0, stored.bytes)),
-                }
-                UpstreamBody::Form { content_type: content_type.clone(), chunks }
-            }
-        })
-    }
-}
-
-/// The body of the request to one provider.
-enum UpstreamBody {
-    Json(Pieces),
-    Embedding { caller: embeddings::EmbeddingCall, letter: embeddings::ProviderRequest, caller_body: Bytes },
-    Form { content_type: HeaderValue, chunks: Vec<Chunk> },
-}
-
-impl UpstreamBody {
-    fn contents(&self) -> Contents<'_> {
-        match self {
-            Self::Json(pieces) | Self::Embedding { letter: embeddings::ProviderRequest { body: pieces, .. }, .. } => {
-                Contents::Json(pieces)
-            }
-            Self::Form { content_type, chunks } => Contents::Form { content_type, chunks },
-        }
-    }
-}
 
 /// Serves one form. As with a conversation, dropping the future cancels it.
 pub fn serve_form(shared: &Arc<Shared>, incoming: Box<BufferedRequest>) -> impl Future<Output = ()> {
@@ -368,7 +304,8 @@ impl Passthrough<'_> {
             UpstreamBody::Embedding { letter, .. } => {
                 target.embedding_uri(letter.form, call.settlement.upstream_model.as_deref().unwrap_or_default())?
             }
-            _ => target.uri_of(endpoint.path)?,
+            UpstreamBody::Cloud { .. } => target.uri(call.choice.upstream_model(at), false)?,
+            _ => target.uri_of(endpoint.path, call.choice.upstream_model(at))?,
         };
         let shared = call.shared();
         let (contents, is_stream) = (body.contents(), self.request.stream);
@@ -392,8 +329,11 @@ impl Passthrough<'_> {
         match endpoint.response {
             ResponseKind::Json(member) | ResponseKind::JsonOrText(member) if is_json => {
                 settlement.first_byte = Some(Instant::now());
+                let input_tokens = input_tokens(response.headers());
                 let answer = read_body(&shared, target, response.into_body()).await?;
-                self.read_answer(settlement, member, body, answer).map(|body| Reply::Complete(body.into()))
+                let answer = in_openais_form(settlement, body, answer, input_tokens)?;
+                self.read_answer(settlement, member, body.in_openais_form(), answer)
+                    .map(|body| Reply::Complete(body.into()))
             }
             ResponseKind::JsonOrText(_)
                 if !settlement.answer_guardrails.is_off() && content_type.as_ref().is_some_and(is_plain_text) =>
