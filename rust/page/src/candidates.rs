@@ -21,6 +21,8 @@ pub(crate) struct Values {
     /// The sum of the node and its descendants. Nodes that hints mark as chrome count negatively.
     pub(crate) net: Vec<i64>,
     pub(crate) hints: Vec<Hint>,
+    /// Whether the node is within a link.
+    pub(crate) is_linked: Vec<bool>,
 }
 
 /// Whether the element is a block for the text in it.
@@ -83,8 +85,11 @@ impl Values {
                 is_teaser[parent] = is_teaser[parent].max(above.saturating_sub(1));
             }
         }
+        let in_line = lines(tree);
         let hints = tree.nodes.iter().enumerate().map(|(number, node)| {
-            let is_named = node.tag != Tag::Text && (is_block(node.tag) || tree.has_attributes(number));
+            let is_named = node.tag != Tag::Text
+                && (is_block(node.tag) || tree.has_hints(number))
+                && !(node.tag.is_inline() && in_line[node.parent]);
             if is_named {
                 hint(tree, number)
             } else {
@@ -92,7 +97,11 @@ impl Values {
             }
         });
         let hints = hints.collect();
-        let mut values = Values { own, running, net: Vec::new(), hints };
+        let mut is_linked = vec![false; count];
+        for number in 1..count {
+            is_linked[number] = is_linked[tree.nodes[number].parent] || tree.nodes[number].is_link;
+        }
+        let mut values = Values { own, running, net: Vec::new(), hints, is_linked };
         values.mark_teasers(tree, &is_teaser);
         values.weigh(tree);
         values
@@ -208,6 +217,19 @@ impl Values {
             root = most;
         }
     }
+}
+
+/// For each node, whether the elements in it stand in a line of text, where their names describe words and no blocks.
+fn lines(tree: &Tree<'_>) -> Vec<bool> {
+    let mut found = vec![false; tree.nodes.len()];
+    for (number, node) in tree.nodes.iter().enumerate().skip(1) {
+        let is_text = node.tag == Tag::Text && !node.text.trim().is_empty();
+        if is_text || matches!(tree.nodes[node.parent].name, "dt" | "code" | "pre") {
+            found[node.parent] = true;
+        }
+        found[number] |= node.tag.is_inline() && found[node.parent];
+    }
+    found
 }
 
 fn runs(tree: &Tree<'_>) -> Vec<Run> {

@@ -1,11 +1,13 @@
 //! Removes blocks with little content, for the option `fit`.
 
+use crate::chrome::left;
 use crate::tag::Tag;
 use crate::tree::Tree;
 
 /// Removes blocks with little content, by the share of links and the number of words. Headings, tables and code are
 /// kept.
 pub(crate) fn prune(tree: &mut Tree<'_>, root: usize) {
+    let mut pruned = Vec::new();
     let is_kept = |tag: Tag| matches!(tag, Tag::Table | Tag::Pre | Tag::H(_) | Tag::Figure);
     let mut waiting: Vec<usize> = tree.children(root).collect();
     while let Some(number) = waiting.pop() {
@@ -25,9 +27,13 @@ pub(crate) fn prune(tree: &mut Tree<'_>, root: usize) {
             let words = if node.size < 40 { tree.line(number).split(' ').filter(|w| !w.is_empty()).count() } else { 9 };
             if density < 0.48 || words < 2 {
                 tree.nodes[number].is_dropped = true;
+                pruned.push(number);
                 continue;
             }
         }
         waiting.extend(tree.children(number));
+    }
+    if left(tree, root) == 0 {
+        pruned.into_iter().for_each(|number| tree.nodes[number].is_dropped = false);
     }
 }
