@@ -14,6 +14,7 @@ from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import check_url
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.model.extract import extract_by_schema, summarize
+from fairlead.scrape.model.forms import ModelFailed
 from fairlead.scrape.requests.page import (
     ExtractRequest,
     ScrapeOptions,
@@ -47,6 +48,8 @@ async def read_page(
     try:
         async with answer_deadline():
             return await scraper_of(services).scrape(url, options, owner)
+    except ModelFailed as failure:
+        raise failure.error from None
     except FetchFailed as failure:
         metadata: dict[str, Any] = {
             "timestamp": iso(moment_of(now_ms())),

@@ -46,6 +46,7 @@ async def scrape_async(
 ) -> dict[str, Any]:
     """A job's id and where to ask for it."""
     url = check_url(body.url, scraper_of(services).egress)
+    await scraper_of(services).check_model_forms(body.options, owner)
     return await start_job(
         services, new_job("scrape", owner, url, body, 1), [FrontierEntry(0, 0, url)], base
     )

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.errors import InvalidRequest, RateLimited, StorageFull
+from fairlead.errors import FairleadError, InvalidRequest, RateLimited, StorageFull
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser.process import Browser
 from fairlead.scrape.browser.reader import JobReader, Renderer
@@ -21,6 +21,7 @@ from fairlead.scrape.cache import CachedPage, find_cached, store_cached
 from fairlead.scrape.change_tracking import record_fingerprint, tracking_key
 from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed, FetchResult
 from fairlead.scrape.fetch.politeness import Politeness
+from fairlead.scrape.model.forms import ModelFailed, ModelForms, no_model
 from fairlead.scrape.model.schema import Schema
 from fairlead.scrape.page.extract import ReadOptions, Source
 from fairlead.scrape.page.patterns import AddressPatterns
@@ -96,8 +97,51 @@ class Scraper:
         reader: JobReader | None = None,
     ) -> ScrapeResult:
         """Reads one page for a key; `reader` is the browser's context of a job. Raises `FetchFailed`
-        for a page that cannot be fetched, is disallowed by robots.txt, or answers with an error.
+        for a page that cannot be fetched, is disallowed by robots.txt, or answers with an error, and `ModelFailed`
+        where a model did not write what was requested.
         """
+        scraped = await self._read(url, options, owner, wants_links=wants_links, reader=reader)
+        if options.model_forms:
+            await self.add_model_forms(scraped.document, scraped.status, options, owner)
+        return scraped
+
+    async def check_model_forms(self, options: ScrapeOptions, owner: str) -> None:
+        """`InvalidRequest` where a model is needed and there is none, or its schema is refused."""
+        if options.model_forms == 0:
+            return
+        await ModelForms(self.services.config, self.pool, owner).check(options)
+        if options.model is None and (await self.settings(fresh=True)).scrape_model is None:
+            raise no_model()
+
+    async def add_model_forms(
+        self, document: dict[str, Any], status: int, options: ScrapeOptions, owner: str
+    ) -> None:
+        """Adds the forms that a model writes to the document."""
+        formats: dict[str, Any] = document.get("formats", {})
+        page = formats.get("markdown", document["content"])
+        if "markdown" not in options.formats:
+            formats.pop("markdown", None)
+        name = options.model or (await self.settings()).scrape_model
+        try:
+            forms, tokens = await ModelForms(self.services.config, self.pool, owner).write(
+                page, options, name
+            )
+        except InvalidRequest:
+            raise
+        except FairleadError as error:
+            raise ModelFailed(error, status) from None
+        document["formats"] = formats | forms
+        document["metadata"] |= {"model": name, "tokens": tokens}
+
+    async def _read(
+        self,
+        url: str,
+        options: ScrapeOptions,
+        owner: str,
+        *,
+        wants_links: bool,
+        reader: JobReader | None,
+    ) -> ScrapeResult:
         started = time.monotonic()
         key = cache_key(owner, url, options)
         cached: CachedPage | None = None
@@ -106,7 +150,7 @@ class Scraper:
         keeps = not (options.skip_cache or options.session_id or options.wants_print or tracks)
         if keeps:
             cached = await self.services.state.read(lambda con: find_cached(con, key))
-            if cached is not None and cached.expires_at_ms > now_ms():
+            if cached is not None and _is_fresh(cached, options):
                 return _from_cache(cached, started)
         fetched = await self.get(url, options, owner, cached, reader)
         if fetched is None and cached is not None:
@@ -209,7 +253,7 @@ class Scraper:
             only_main_content=options.only_main_content,
             fit_markdown=options.fit_markdown,
             lists=[name for name in _LISTS if options.wants(name)],
-            forms=[form for form in _FORMS if form in options.formats],
+            forms=_forms_of(options),
             fingerprint=tracks,
         )
         source = Source(fetched.url, fetched.body, fetched.content_type, fetched.redirects)
@@ -291,6 +335,8 @@ class Scraper:
             "processingTime": round((time.monotonic() - started) * 1000),
             "fromCache": False,
         }
+        if options.model_forms:
+            await self.add_model_forms(document, fetched.status, options, owner)
         return document
 
     async def _track(self, document: dict[str, Any], key: str, at_ms: int) -> None:
@@ -313,9 +359,23 @@ class Scraper:
 
 def cache_key(owner: str, url: str, options: ScrapeOptions) -> str:
     """The hash of the key, the address and every option that changes the answer."""
-    fields = options.model_dump(exclude={"skip_cache", "cache_ttl"})
+    fields = options.model_dump(exclude={"skip_cache", "cache_ttl", "max_age"})
     text = orjson.dumps([owner, url, fields], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
+
+
+def _is_fresh(cached: CachedPage, options: ScrapeOptions) -> bool:
+    at_ms = now_ms()
+    is_young = options.max_age is None or cached.stored_at_ms > at_ms - options.max_age
+    return is_young and cached.expires_at_ms > at_ms
+
+
+def _forms_of(options: ScrapeOptions) -> list[str]:
+    """The forms in which the page is read. A model is shown Markdown, also where the caller is not."""
+    wanted = set(options.formats)
+    if options.model_forms and options.extractor_format != "markdown":
+        wanted.add("markdown")
+    return [form for form in _FORMS if form in wanted]
 
 
 def _status_failure(fetched: FetchResult) -> FetchFailed:

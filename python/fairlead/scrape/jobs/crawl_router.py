@@ -27,6 +27,7 @@ async def crawl(
     scraper = scraper_of(services)
     url = check_url(body.url, scraper.egress)
     await scraper.check_patterns(patterns_of(body), owner)
+    await scraper.check_model_forms(body.page_options, owner)
     job = new_job("crawl", owner, url, body, body.pages_max)
     return await start_job(services, job, [FrontierEntry(0, 0, url)], base, body.webhook)
 

@@ -274,10 +274,13 @@ def list_pages(
     return _PAGES.select(con, rest, job_id, after, last[0], status, status)
 
 
-def last_number(con: Connection, job_id: str) -> int:
-    """The highest number of the job's pages; 0 where there is none."""
-    query = "SELECT coalesce(max(number), 0) FROM scrape_pages WHERE job_id = ?"
-    return read_number(con, query, [job_id])
+def last_number(con: Connection, job_id: str, status: str | None = None) -> int:
+    """The highest number of the job's pages, or of those with a status; 0 where there is none."""
+    query = (
+        "SELECT coalesce(max(number), 0) FROM scrape_pages "
+        "WHERE job_id = ? AND (?::VARCHAR IS NULL OR status = ?)"
+    )
+    return read_number(con, query, [job_id, status, status])
 
 
 def list_failures(con: Connection, job_id: str, limit: int) -> list[Page]:

@@ -13,11 +13,13 @@ from pydantic import (
     StrictStr,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from fairlead.scrape.requests.fields import (
     KeptS,
     ModelName,
     PauseMs,
+    Prompt,
     RequestBody,
     Selector,
     SessionId,
@@ -80,7 +82,26 @@ Format = Literal[
     "pdf",
     "mhtml",
     "changeTracking",
+    "json",
+    "summary",
 ]
+
+
+class JsonOptions(RequestBody):
+    """What the format `json` extracts."""
+
+    schema_: dict[str, Any] | None = Field(
+        None, alias="schema", description="A JSON Schema that the data fits."
+    )
+    prompt: Prompt | None = Field(None, description="What to look for.")
+
+    @model_validator(mode="after")
+    def _has_a_question(self) -> Self:
+        if self.prompt is None and self.schema_ is None:
+            raise PydanticCustomError(
+                "no_valid_fields", "jsonOptions needs schema, prompt or both."
+            )
+        return self
 
 
 class ScrapeOptions(CommonOptions):
@@ -101,7 +122,30 @@ class ScrapeOptions(CommonOptions):
     formats: list[Format] = Field(
         default=[], max_length=20, description="More forms of the page, in `formats`."
     )
+    json_options: JsonOptions | None = Field(
+        None, description="What the format `json` extracts; needed with it."
+    )
+    model: ModelName | None = Field(
+        None,
+        description="The model of the formats `json` and `summary`; without it that of the setting `scrapeModel`.",
+    )
+    max_age: Annotated[StrictInt, Field(gt=0), lowered_to(30 * 86_400_000)] | None = Field(
+        None, description="Milliseconds: a cached copy that is older is not used."
+    )
     session_id: SessionId = None
+
+    @model_validator(mode="after")
+    def _says_what_data(self) -> Self:
+        if "json" in self.formats and self.json_options is None:
+            raise PydanticCustomError(
+                "no_valid_fields", "The format json needs jsonOptions with schema, prompt or both."
+            )
+        return self
+
+    @property
+    def model_forms(self) -> int:
+        """How many of the requested formats a model writes."""
+        return len({"json", "summary"} & set(self.formats))
 
     @property
     def needs_browser(self) -> bool:
