@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections import Counter
+from collections import Counter, deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -29,6 +29,9 @@ from tests.support.site_browser import BrowserPages
 READS_LOOPBACK = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
 """Environment of a gateway that may read the site, and call listeners on this machine."""
 BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
+
+RECEIVED_MAX = 10
+"""Requests for one path whose headers are kept."""
 
 PAGES = 60
 """Pages of the paged part, `/pages/0` to `/pages/59`."""
@@ -77,6 +80,7 @@ def market(town: str, design: str) -> str:
 class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked: ClassVar[Counter[str]] = Counter()
+    received: ClassVar[dict[str, deque[dict[str, str]]]] = {}
     lock = threading.Lock()
 
     def log_message(self, *args: Any) -> None:
@@ -105,8 +109,15 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
             with self.lock:
                 self.send(json.dumps(dict(self.asked)), kind="application/json")
             return
+        if path == "/__received":
+            with self.lock:
+                found = list(self.received.get(query["path"][0], []))
+            self.send(json.dumps(found), kind="application/json")
+            return
         with self.lock:
             self.asked[self.path] += 1
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self.received.setdefault(path, deque(maxlen=RECEIVED_MAX)).append(headers)
         name = path.strip("/").replace("/", "_").replace("-", "_").replace(".", "_") or "home"
         if path == "/town" or path.startswith("/town/"):
             self.town(self.path)
@@ -221,6 +232,23 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
     def page_deep(self, _: Any) -> None:
         self.send("<div>" * 100_000 + "the deepest text")
 
+    def page_chosen(self, _: Any) -> None:
+        self.send(
+            "<html lang=de><title>Chosen</title><nav class=menu><a href=/pages/0>Pages</a></nav>"
+            '<div id=a class="part x"><p>First part. <b class="part">Inside.</b><span class=ad>Buy!</span></div>'
+            '<p>Between the parts.<div class="part"><p>Second part.<img alt=Dot src="DATA:image/gif;base64,R0lGOD">'
+            "<img alt=Pier src=/pier.png></div>"
+        )
+
+    def page_parts(self, query: Any) -> None:
+        other = query["other"][0]
+        self.send(
+            f"<title>Parts</title><p id=parts>Parts</p><img src=/dot.png><img src='{other}/dot.png'>"
+            f"<script>document.cookie='own=1';"
+            f"Promise.all([fetch('/data.json'), fetch('{other}/data.json', {{mode: 'no-cors'}})])"
+            ".then(() => fetch('/data.json')).finally(() => { parts.id = 'done' })</script>"
+        )
+
     def page_inward(self, query: Any) -> None:
         self.send("", 302, Location=query["to"][0])
 
@@ -287,6 +315,12 @@ class Site:
         """How often each path was asked for."""
         with urllib.request.urlopen(self.url("/__asked")) as answer:
             found: dict[str, int] = json.loads(answer.read())
+        return found
+
+    def received(self, path: str) -> list[dict[str, str]]:
+        """The headers of the last requests for a path, oldest first."""
+        with urllib.request.urlopen(self.url(f"/__received?path={path}")) as answer:
+            found: list[dict[str, str]] = json.loads(answer.read())
         return found
 
 

@@ -44,6 +44,11 @@ async def read_page(
     services: Services, url: str, options: ScrapeOptions, owner: str
 ) -> ScrapeResult:
     """Scrapes a page. A failure is `InvalidRequest` with the address, the reason and the page's status."""
+    if (options.timeout_s or 0) > ANSWER_DEADLINE_S:
+        raise InvalidRequest(
+            f"options.timeout above {ANSWER_DEADLINE_S * 1000:g} needs a background job: POST /api/scrape/async.",
+            param="options.timeout",
+        )
     started = time.monotonic()
     try:
         async with answer_deadline():

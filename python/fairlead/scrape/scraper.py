@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,8 +19,9 @@ from fairlead.scrape.browser.reader import JobReader, Renderer
 from fairlead.scrape.browser.sessions import Sessions
 from fairlead.scrape.cache import CachedPage, find_cached, store_cached
 from fairlead.scrape.change_tracking import record_fingerprint, tracking_key
-from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed, FetchResult
+from fairlead.scrape.fetch.fetcher import PAGE_DEADLINE_S, Fetcher, FetchFailed, FetchResult
 from fairlead.scrape.fetch.politeness import Politeness
+from fairlead.scrape.fetch.sent_headers import headers_of
 from fairlead.scrape.model.forms import ModelFailed, ModelForms, no_model
 from fairlead.scrape.model.schema import Schema
 from fairlead.scrape.page.extract import ReadOptions, Source
@@ -100,7 +101,8 @@ class Scraper:
         for a page that cannot be fetched, is disallowed by robots.txt, or answers with an error, and `ModelFailed`
         where a model did not write what was requested.
         """
-        scraped = await self._read(url, options, owner, wants_links=wants_links, reader=reader)
+        reading = self._read(url, options, owner, wants_links=wants_links, reader=reader)
+        scraped = await _in_time(reading, options)
         if options.model_forms:
             await self.add_model_forms(scraped.document, scraped.status, options, owner)
         return scraped
@@ -229,7 +231,10 @@ class Scraper:
                 if cached is not None and cached.last_modified:
                     conditions["if-modified-since"] = cached.last_modified
                 fetched = await self.fetcher.fetch(
-                    url, conditions=conditions, verify=not options.skip_tls_verification
+                    url,
+                    sent=headers_of(options, conditions),
+                    verify=not options.skip_tls_verification,
+                    deadline_s=options.timeout_s or PAGE_DEADLINE_S,
                 )
         await self.check_redirect(fetched, settings)
         return None if fetched.status == 304 and cached is not None else fetched
@@ -250,11 +255,14 @@ class Scraper:
         """The page's document and its links; the document has a `fingerprint` where changes are tracked."""
         read_options = ReadOptions(
             form=options.extractor_format or "html",
-            only_main_content=options.only_main_content,
+            only_main_content=options.only_main_content and not options.include_tags,
             fit_markdown=options.fit_markdown,
             lists=[name for name in _LISTS if options.wants(name)],
             forms=_forms_of(options),
             fingerprint=tracks,
+            include_tags=options.include_tags,
+            exclude_tags=options.exclude_tags,
+            remove_base64_images=options.remove_base64_images,
         )
         source = Source(fetched.url, fetched.body, fetched.content_type, fetched.redirects)
         try:
@@ -359,9 +367,22 @@ class Scraper:
 
 def cache_key(owner: str, url: str, options: ScrapeOptions) -> str:
     """The hash of the key, the address and every option that changes the answer."""
-    fields = options.model_dump(exclude={"skip_cache", "cache_ttl", "max_age"})
+    fields = options.model_dump(exclude={"skip_cache", "cache_ttl", "max_age", "timeout"})
     text = orjson.dumps([owner, url, fields], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
+
+
+async def _in_time(reading: Awaitable[ScrapeResult], options: ScrapeOptions) -> ScrapeResult:
+    """The page, within the time that the caller gives it."""
+    if options.timeout is None:
+        return await reading
+    try:
+        async with asyncio.timeout(options.timeout_s):
+            return await reading
+    except TimeoutError:
+        raise FetchFailed(
+            f"The page was not done within {options.timeout} ms.", code="timeout"
+        ) from None
 
 
 def _is_fresh(cached: CachedPage, options: ScrapeOptions) -> bool:

@@ -23,6 +23,7 @@ _SERVED: Final = {
 
 _OPTIONS: Final = {
     "json": {"schema", "prompt"},
+    "screenshot": {"fullPage", "quality", "viewport"},
 }
 """The options of formats that are served."""
 
@@ -74,3 +75,7 @@ def _read_options(formats: Formats, name: str, options: dict[str, Any], number: 
                 param=f"formats[{number}]",
             )
         formats.options["jsonOptions"] = {k: v for k, v in options.items() if v is not None}
+    if name == "screenshot" and options:
+        formats.options["screenshot"] = {k: v for k, v in options.items() if v is not None}
+    if name == "screenshot@fullPage":
+        formats.options["screenshot"] = {"fullPage": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,6 +12,9 @@ from fairlead.scrape.firecrawl.formats import read_formats
 from fairlead.scrape.firecrawl.requests import NAMES_MAX, PageOptions
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.text.invalid import invalid_request
+
+TIMEOUT_MAX_MS: Final = 300_000
+_LOCATION: Final = frozenset({"country", "languages"})
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -28,6 +31,8 @@ def translate(sent: PageOptions, prefix: str = "") -> Translated:
     """`InvalidRequest` for a value that no scrape takes. `prefix` goes before the names of members."""
     formats = read_formats(["markdown"] if sent.formats is None else sent.formats)
     actions, without = _actions(sent.actions or [])
+    location = {k: v for k, v in (sent.location or {}).items() if k in _LOCATION} or None
+    without += [f"location.{name[:40]}" for name in sent.location or {} if name not in _LOCATION]
     fields: dict[str, Any] = {
         "extractorFormat": formats.content_form,
         "formats": sorted(formats.names - {formats.content_form}),
@@ -37,6 +42,13 @@ def translate(sent: PageOptions, prefix: str = "") -> Translated:
         "maxAge": sent.max_age or None,
         "waitForTimeout": sent.wait_for or None,
         "actions": actions,
+        "headers": sent.headers or {},
+        "includeTags": sent.include_tags or [],
+        "excludeTags": sent.exclude_tags or [],
+        "mobile": bool(sent.mobile),
+        "removeBase64Images": sent.remove_base64_images is not False,
+        "timeout": None if sent.timeout is None else min(max(sent.timeout, 1000), TIMEOUT_MAX_MS),
+        "location": location,
         **formats.options,
     }
     passed_over = [*sent.unknown, *formats.passed_over, *without]

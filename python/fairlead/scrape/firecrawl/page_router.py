@@ -41,8 +41,13 @@ async def scrape(body: ScrapeBody, services: ServicesDep, owner: OwnerDep) -> di
     """`data` has the requested formats; without `formats` the main content as markdown."""
     url = check_url(body.url, scraper_of(services).egress)
     translated = translate(body)
+    options = translated.options
+    if options.timeout is not None:
+        # Clients may give a page more time than an answer has.
+        most = round(ANSWER_DEADLINE_S * 1000)
+        options = options.model_copy(update={"timeout": min(options.timeout, most)})
     try:
-        scraped = await read_page(services, url, translated.options, owner)
+        scraped = await read_page(services, url, options, owner)
     except InvalidRequest as refusal:
         metadata = refusal.extra.get("metadata")
         if isinstance(metadata, dict):

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from pydantic.alias_generators import to_camel
 
 from fairlead.scrape.requests.fields import Count, Depth, Patterns, Url, lowered_to
+from fairlead.scrape.requests.presentation import Headers, Tags
 
 NAMES_MAX: Final = 20
 """Members that a warning names."""
@@ -17,8 +18,6 @@ _CLIENTS: Final = frozenset({"origin", "integration"})
 _DEFAULTS: Final = {
     "fastMode": False,
     "blockAds": True,
-    "mobile": False,
-    "removeBase64Images": True,
 }
 """What the clients send where nobody asked for anything."""
 
@@ -56,6 +55,13 @@ class PageOptions(FirecrawlBody):
         description="Milliseconds that a cached copy may be old; 0 reads the page again.",
     )
     store_in_cache: StrictBool | None = None
+    headers: Headers | None = None
+    include_tags: Tags | None = None
+    exclude_tags: Tags | None = None
+    mobile: StrictBool | None = None
+    remove_base64_images: StrictBool | None = None
+    timeout: Annotated[StrictInt, Field(gt=0)] | None = Field(None, description="Milliseconds.")
+    location: dict[str, Any] | None = None
 
 
 class ScrapeBody(PageOptions):

@@ -15,10 +15,12 @@ from fairlead.errors import FairleadError, InvalidRequest, OwnerStorageFull, Sto
 from fairlead.moment import now_ms
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.fetch.sent_headers import origin_of
 from fairlead.scrape.jobs.completion import conclude, finish
 from fairlead.scrape.jobs.extraction import Extraction
 from fairlead.scrape.jobs.frontier import Frontier, patterns_of
 from fairlead.scrape.jobs.listener import notify_page
+from fairlead.scrape.jobs.secrets import whole_request
 from fairlead.scrape.jobs.table import (
     EntryOutcome,
     FrontierEntry,
@@ -40,7 +42,7 @@ from fairlead.scrape.requests.jobs import (
     ExtractJobRequest,
     LlmsTxtRequest,
 )
-from fairlead.scrape.requests.page import ScrapeRequest
+from fairlead.scrape.requests.page import ScrapeOptions, ScrapeRequest
 from fairlead.scrape.scraper import Scraper, ScrapeResult
 from fairlead.store.file import Connection
 from fairlead.store.key_state import why_out_of_force
@@ -71,7 +73,7 @@ class PagesRun:
         self._scraper = scraper
         self._job = job
         self._announce_change = announce
-        request = orjson.loads(job.options)
+        request = whole_request(services.state.sealer, job)
         self._crawl: CrawlRequest | None = None
         self._extraction: Extraction | None = None
         self._retries, self._page_deadline_s, self._fails_fast = 1, PAGE_DEADLINE_S, False
@@ -225,6 +227,12 @@ class PagesRun:
             self._frontier.add_host_of(scraped.url)
         return scraped.url == place.url or self._frontier.mark_known(scraped.url)
 
+    def _options_of(self, url: str) -> ScrapeOptions:
+        """How a page is read. A crawl's headers and cookies are for the origin where it starts."""
+        if self._crawl is None or origin_of(url) == origin_of(self._job.url):
+            return self._options
+        return self._options.without_secrets()
+
     async def _scrape(self, url: str) -> ScrapeResult:
         """The page; a temporary failure is retried as often as the request allows."""
         tries = 0
@@ -232,7 +240,7 @@ class PagesRun:
             try:
                 return await self._scraper.scrape(
                     url,
-                    self._options,
+                    self._options_of(url),
                     self._job.owner,
                     wants_links=self._crawl is not None,
                     reader=self._reader,

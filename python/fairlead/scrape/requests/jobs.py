@@ -183,7 +183,12 @@ class ExtractJobRequest(RequestBody):
         """How a page is read for a model, which is shown the content alone."""
         form = self.scrape_options.extractor_format or "markdown"
         return self.scrape_options.model_copy(
-            update={"extractor_format": form, "formats": [], "extraction_options": None}
+            update={
+                "extractor_format": form,
+                "formats": [],
+                "extraction_options": None,
+                "screenshot": None,
+            }
         )
 
     def as_crawl(self) -> CrawlRequest | None:

@@ -28,6 +28,14 @@ from fairlead.scrape.requests.fields import (
     lowered_to,
     one_of,
 )
+from fairlead.scrape.requests.presentation import (
+    Cookies,
+    Headers,
+    Location,
+    ScreenshotOptions,
+    Tags,
+    TimeoutMs,
+)
 
 
 class Action(RequestBody):
@@ -133,6 +141,29 @@ class ScrapeOptions(CommonOptions):
         None, description="Milliseconds: a cached copy that is older is not used."
     )
     session_id: SessionId = None
+    headers: Headers = Field(default={})
+    cookies: Cookies = Field(default={})
+    include_tags: Tags = Field(
+        default=[],
+        description="CSS selectors: the content is these elements alone; onlyMainContent does not apply then.",
+    )
+    exclude_tags: Tags = Field(
+        default=[], description="CSS selectors of elements that are left out."
+    )
+    remove_base64_images: StrictBool = Field(
+        False, description="Whether pictures are left out whose bytes are in the page."
+    )
+    mobile: StrictBool = Field(
+        False, description="Whether the page is asked for as a phone does, and shown on its screen."
+    )
+    timeout: TimeoutMs | None = Field(
+        None,
+        description="Milliseconds for the whole page. A call that waits for its answer takes 55000 at most.",
+    )
+    screenshot: ScreenshotOptions | None = Field(
+        None, description="How the screenshot is made; asks for one, too."
+    )
+    location: Location | None = None
 
     @model_validator(mode="after")
     def _says_what_data(self) -> Self:
@@ -161,7 +192,18 @@ class ScrapeOptions(CommonOptions):
     @property
     def wants_picture(self) -> bool:
         """Whether a picture of the page is requested."""
-        return self.wants("screenshot")
+        return self.screenshot is not None or self.wants("screenshot")
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The seconds that the page may take, if the caller has said so."""
+        return None if self.timeout is None else self.timeout / 1000
+
+    def without_secrets(self) -> Self:
+        """The options for a page of an origin that headers and cookies are not for."""
+        if not (self.headers or self.cookies):
+            return self
+        return self.model_copy(update={"headers": {}, "cookies": {}})
 
     def wants(self, name: str) -> bool:
         """Whether this is requested, in `formats` or in `extractionOptions`."""
