@@ -61,6 +61,7 @@ def main() -> None:
         f"{site}/pages/0",
         limit=7,
         sitemap="skip",
+        crawl_entire_domain=True,
         scrape_options={"formats": ["markdown", "links"]},
         poll_interval=1,
         timeout=60,

@@ -28,7 +28,14 @@ from tests.support.site_browser import BrowserPages
 # Settings under which the site is read as fast as it answers.
 READS_LOOPBACK = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
 """Environment of a gateway that may read the site, and call listeners on this machine."""
-BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
+BRISK = {
+    "scrapeHostDelayMs": 0,
+    "scrapeHostConcurrency": 32,
+    "scrapeRequestsPerMinute": 0,
+    "scrapeExpensivePerMinute": 0,
+    "scrapeCrawlsPerMinute": 0,
+    "scrapeStatusPerMinute": 0,
+}
 
 RECEIVED_MAX = 10
 """Requests for one path whose headers are kept."""
@@ -55,6 +62,22 @@ print(depth)</code></pre>
 <aside class="related"><h3>Related</h3><p>Ten ships you will not believe.</p></aside>
 <footer>Copyright the port authority</footer></body></html>"""
 
+
+TREE = {
+    "/tree/docs": ["/tree/docs/a", "/tree/docs/b", "/tree/blog", "/tree/docsearch"],
+    "/tree/docs/a": ["/tree/docs/a/deep", "/tree/docs/b?page=2"],
+    "/tree/docs/a/deep": ["/tree/docs/a/deep/end"],
+    "/tree/docs/a/deep/end": [],
+    "/tree/docs/b": ["/tree/docs/b?page=3", "/tree/docs/harbour-depth"],
+    "/tree/docs/harbour-depth": [],
+    "/tree/docs/index.html": ["/tree/docs/a", "/tree/blog"],
+    "/tree/docsearch": [],
+    "/tree/blog": ["/tree/docs/c"],
+    "/tree/docs/c": [],
+    "/secret/tree": ["/secret/tree/a"],
+    "/secret/tree/a": [],
+}
+"""A site with folders: the links of each page. `?to=` adds one."""
 
 GOODS = [
     ("Lamp", "1,234.50", ["brass", "old"], "Ann"),
@@ -121,6 +144,12 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
         name = path.strip("/").replace("/", "_").replace("-", "_").replace(".", "_") or "home"
         if path == "/town" or path.startswith("/town/"):
             self.town(self.path)
+        elif path in TREE:
+            links = [*TREE[path], *query.get("to", [])]
+            self.send(
+                f"<title>{path}</title><p>{path}"
+                + "".join(f'<a href="{link}">{link}</a>' for link in links)
+            )
         elif path.startswith("/pages/"):
             self.numbered(int(path.rsplit("/", 1)[1]))
         elif path.startswith("/market/"):

@@ -55,6 +55,27 @@ class ScrapeResult:
     links: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a page is read for. A job that follows links `wants_links`, which a cached copy does not have; `reader` is
+    the browser's context of a job.
+    """
+
+    wants_links: bool = False
+    reader: JobReader | None = None
+    delay_s: float = 0.0
+    ignores_robots: bool = False
+
+    def obeys_robots(self, settings: OperatorSettings) -> bool:
+        """Whether `robots.txt` counts: a job ignores it only while the operator allows that."""
+        is_ignored = self.ignores_robots and settings.scrape_may_ignore_robots
+        return settings.scrape_robots and not is_ignored
+
+
+SINGLE: Final = Reading()
+"""A page that is read alone."""
+
+
 class Scraper:
     """Fetches pages politely, parses them in separate processes, keeps a cache in the state database."""
 
@@ -93,16 +114,13 @@ class Scraper:
         url: str,
         options: ScrapeOptions,
         owner: str,
-        *,
-        wants_links: bool = False,
-        reader: JobReader | None = None,
+        reading: Reading = SINGLE,
     ) -> ScrapeResult:
-        """Reads one page for a key; `reader` is the browser's context of a job. Raises `FetchFailed`
+        """Reads one page for a key. Raises `FetchFailed`
         for a page that cannot be fetched, is disallowed by robots.txt, or answers with an error, and `ModelFailed`
         where a model did not write what was requested.
         """
-        reading = self._read(url, options, owner, wants_links=wants_links, reader=reader)
-        scraped = await _in_time(reading, options)
+        scraped = await _in_time(self._read(url, options, owner, reading), options)
         if options.model_forms:
             await self.add_model_forms(scraped.document, scraped.status, options, owner)
         return scraped
@@ -140,9 +158,7 @@ class Scraper:
         url: str,
         options: ScrapeOptions,
         owner: str,
-        *,
-        wants_links: bool,
-        reader: JobReader | None,
+        reading: Reading,
     ) -> ScrapeResult:
         started = time.monotonic()
         key = cache_key(owner, url, options)
@@ -154,7 +170,7 @@ class Scraper:
             cached = await self.services.state.read(lambda con: find_cached(con, key))
             if cached is not None and _is_fresh(cached, options):
                 return _from_cache(cached, started)
-        fetched = await self.get(url, options, owner, cached, reader)
+        fetched = await self.get(url, options, owner, cached, reading)
         if fetched is None and cached is not None:
             await self._keep(cached.renewed(now_ms() + 1000 * (options.cache_ttl or CACHE_TTL_S)))
             return _from_cache(cached, started)
@@ -175,7 +191,7 @@ class Scraper:
             "cacheTtl": options.cache_ttl or CACHE_TTL_S,
         }
         scraped = ScrapeResult(fetched.url, fetched.status, document, links)
-        if keeps and not wants_links:
+        if keeps and not reading.wants_links:
             await self._keep(
                 CachedPage(
                     key=key,
@@ -193,13 +209,13 @@ class Scraper:
         return scraped
 
     @asynccontextmanager
-    async def admit(self, url: str) -> AsyncIterator[OperatorSettings]:
+    async def admit(self, url: str, reading: Reading = SINGLE) -> AsyncIterator[OperatorSettings]:
         """Waits for the host's slot; a request to the address may run inside. `FetchFailed` where robots.txt
         forbids it.
         """
         settings = await self.settings()
-        delay_s = settings.scrape_host_delay_ms / 1000
-        if settings.scrape_robots:
+        delay_s = max(settings.scrape_host_delay_ms / 1000, reading.delay_s)
+        if reading.obeys_robots(settings):
             rules = await self.politeness.rules(url)
             if not rules.allows(url):
                 raise rules.refusal("The site's robots.txt does not allow this address.")
@@ -215,15 +231,15 @@ class Scraper:
         options: ScrapeOptions,
         owner: str,
         cached: CachedPage | None = None,
-        reader: JobReader | None = None,
+        reading: Reading = SINGLE,
     ) -> FetchResult | None:
         """The page as it came, over HTTP or by the browser; None where the cached copy is still valid (304)."""
-        async with self.admit(url) as settings:
+        async with self.admit(url, reading) as settings:
             if options.session_id is not None:
                 session = self.sessions.find(options.session_id, owner)
                 fetched = await self.sessions.read(session, url, options)
             elif options.needs_browser:
-                fetched = await (reader or self.renderer).fetch(url, options)
+                fetched = await (reading.reader or self.renderer).fetch(url, options)
             else:
                 conditions: dict[str, str] = {}
                 if cached is not None and cached.etag:
@@ -236,12 +252,14 @@ class Scraper:
                     verify=not options.skip_tls_verification,
                     deadline_s=options.timeout_s or PAGE_DEADLINE_S,
                 )
-        await self.check_redirect(fetched, settings)
+        await self.check_redirect(fetched, settings, reading)
         return None if fetched.status == 304 and cached is not None else fetched
 
-    async def check_redirect(self, fetched: FetchResult, settings: OperatorSettings) -> None:
+    async def check_redirect(
+        self, fetched: FetchResult, settings: OperatorSettings, reading: Reading = SINGLE
+    ) -> None:
         """`FetchFailed` where robots.txt forbids the address that a page was redirected to."""
-        if not settings.scrape_robots or not fetched.redirects:
+        if not reading.obeys_robots(settings) or not fetched.redirects:
             return
         rules = await self.politeness.rules(fetched.url)
         if not rules.allows(fetched.url):

@@ -41,6 +41,7 @@ async def search(body: SearchRequest, services: ServicesDep, owner: OwnerDep) ->
         "provider": provider,
         "count": len(found),
         "results": [_view(result) for result in found],
+        **body.lowered,
     }
 
 

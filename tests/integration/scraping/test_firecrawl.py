@@ -130,7 +130,12 @@ def test_a_cached_copy_is_no_older_than_asked(gateway: Gateway, site: Site) -> N
 
 def test_pages_come_in_pieces_of_the_size_that_is_asked(gateway: Gateway, site: Site) -> None:
     caller = bearer(gateway)
-    body = {"url": site.url("/pages/0"), "limit": 12, "sitemap": "skip"}
+    body = {
+        "url": site.url("/pages/0"),
+        "limit": 12,
+        "sitemap": "skip",
+        "crawlEntireDomain": True,
+    }
     started = expect(caller.post("/v2/crawl", json=body), 200)
 
     def ended() -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ returned.search = await client.search("harbours", { limit: 2, scrapeOptions: { f
 returned.crawl = await client.crawl(`${site}/pages/0`, {
   limit: 7,
   sitemap: "skip",
+  crawlEntireDomain: true,
   scrapeOptions: { formats: ["markdown", "links"] },
   pollInterval: 1,
   timeout: 60,

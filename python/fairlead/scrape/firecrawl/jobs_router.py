@@ -68,6 +68,11 @@ async def crawl(
         "sitemapsOnly": body.sitemap == "only",
         "allowSubdomains": bool(body.allow_subdomains),
         "regexOnFullURL": bool(body.regex_on_full_url),
+        "crawlEntireDomain": bool(body.crawl_entire_domain),
+        "allowExternalContentLinks": bool(body.allow_external_links),
+        "ignoreRobotsTxt": bool(body.ignore_robots_txt),
+        "ignoreQueryParameters": bool(body.ignore_query_parameters),
+        "delay": body.delay,
         "crawlOptions": {"maxConcurrentCrawlers": body.max_concurrency},
         "webhook": webhook,
         "scrapeOptions": pages.options.model_dump(by_alias=True),
@@ -122,7 +127,7 @@ def _started(
     answer = {"success": True, "id": job_id, "url": f"{base}{PATHS[kind]}/{job_id}"}
     if "webhookSecret" in started:
         answer["webhookSecret"] = started["webhookSecret"]
-    return {**answer, **warning_of(passed_over)}
+    return {**answer, **warning_of(passed_over, started.get("lowered", ()))}
 
 
 class JobRoutes:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from fairlead.scrape.firecrawl.formats import read_formats
 from fairlead.scrape.firecrawl.requests import NAMES_MAX, PageOptions
+from fairlead.scrape.requests.fields import LoweredValue
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.text.invalid import invalid_request
 
@@ -63,12 +64,14 @@ def validated(model: type[M], fields: dict[str, Any]) -> M:
         raise invalid_request(fault.errors(include_url=False, include_context=False)) from None
 
 
-def warning_of(passed_over: Sequence[str]) -> dict[str, str]:
-    """The answer's `warning`, if something was passed over."""
-    if not passed_over:
-        return {}
-    names = ", ".join(passed_over[:NAMES_MAX])
-    return {"warning": f"Not served here, and passed over: {names}."}
+def warning_of(passed_over: Sequence[str], lowered: Sequence[LoweredValue] = ()) -> dict[str, str]:
+    """The answer's `warning`, if something was passed over or lowered to our bound."""
+    sentences: list[str] = []
+    if passed_over:
+        names = ", ".join(passed_over[:NAMES_MAX])
+        sentences.append(f"Not served here, and passed over: {names}.")
+    sentences += [f"{each['path']} was lowered to {each['applied']:g}." for each in lowered]
+    return {"warning": " ".join(sentences)} if sentences else {}
 
 
 def _actions(sent: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -82,6 +82,13 @@ class CrawlBody(FirecrawlBody):
     exclude_paths: Patterns | None = None
     sitemap: Sitemap | None = None
     allow_subdomains: StrictBool | None = None
+    crawl_entire_domain: StrictBool | None = None
+    allow_external_links: StrictBool | None = None
+    ignore_robots_txt: StrictBool | None = None
+    ignore_query_parameters: StrictBool | None = None
+    delay: Annotated[StrictInt | StrictFloat, Field(ge=0)] | None = Field(
+        None, description="Seconds."
+    )
     regex_on_full_url: StrictBool | None = Field(None, alias="regexOnFullURL")
     max_concurrency: Count | None = None
     webhook: Url | Webhook | None = None

@@ -41,6 +41,7 @@ async def batch(
         "batchId": job.id,
         "totalUrls": len(entries),
         "estimatedTime": most_of_host * settings.scrape_host_delay_ms / 1000,
+        **body.lowered,
     }
 
 

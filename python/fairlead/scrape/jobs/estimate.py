@@ -20,7 +20,7 @@ from fairlead.scrape.map.sitemap import sitemap_urls
 from fairlead.scrape.requests.jobs import EstimateRequest
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.scrape.requests.site import MapRequest
-from fairlead.scrape.scraper import Scraper, scraper_of
+from fairlead.scrape.scraper import Reading, Scraper, scraper_of
 from fairlead.store.services import Services
 
 SURVEY_DEADLINE_S: Final = 10.0
@@ -102,7 +102,7 @@ async def _read_start(
     tls = body.scrape_options.skip_tls_verification
     options = ScrapeOptions.model_validate({"skipTlsVerification": tls})
     try:
-        page = await scraper.scrape(url, options, owner, wants_links=True)
+        page = await scraper.scrape(url, options, owner, Reading(wants_links=True))
     except FetchFailed as failure:
         view.failures.append(failure.reason)
         return

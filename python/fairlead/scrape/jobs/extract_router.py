@@ -46,7 +46,7 @@ async def start(
     request = body.model_copy(update={"model": await resolve_model(services, body.model, "model")})
     job = new_job("extract", owner, urls[0], request, body.pages_max)
     entries = [FrontierEntry(number, 0, url) for number, url in enumerate(urls)]
-    return await start_job(services, job, entries, base)
+    return {**await start_job(services, job, entries, base), **body.lowered}
 
 
 @router.get("/{job_id}", summary="An extraction, or how far it is", response_model=dict[str, Any])

@@ -92,6 +92,7 @@ async def test_a_copy_is_for_the_headers_that_it_was_read_with(scraping, site) -
 async def test_a_job_seals_its_headers_until_it_ends(scraping, site, other) -> None:
     body = {
         "url": site.url("/slow/1?s=0.3"),
+        "crawlEntireDomain": True,
         "limit": 3,
         "scrapeOptions": SECRET,
         "crawlOptions": {"maxConcurrentCrawlers": 1},
@@ -155,6 +156,7 @@ async def test_the_content_is_of_the_elements_that_are_chosen(scraping, site) ->
 async def test_a_crawl_follows_links_outside_the_chosen_elements(scraping, site) -> None:
     body = {
         "url": site.url("/chosen"),
+        "crawlEntireDomain": True,
         "limit": 2,
         "scrapeOptions": {"includeTags": [".part"], "extractorFormat": "text"},
     }
