@@ -269,6 +269,21 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
             "<img alt=Pier src=/pier.png></div>"
         )
 
+    def page_shell(self, _: Any) -> None:
+        """Its words come 900 ms after it has loaded."""
+        self.send(
+            "<title>Shell</title><div id=root>Loading...</div><script>setTimeout(() => fetch('/slow/1?s=0.4')"
+            ".then(() => setTimeout(() => { root.innerHTML = '<main><h1>Tides</h1><p>High water is at noon.' }, 200)), "
+            "300)</script>"
+        )
+
+    def page_restless(self, _: Any) -> None:
+        """It is never quiet."""
+        self.send(
+            "<title>Restless</title><main><p id=count>0</p></main><script>"
+            "setInterval(() => { count.textContent += '.' }, 50)</script>"
+        )
+
     def page_parts(self, query: Any) -> None:
         other = query["other"][0]
         self.send(

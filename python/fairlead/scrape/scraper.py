@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+import structlog
 
 from fairlead.errors import FairleadError, InvalidRequest, RateLimited, StorageFull
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.scrape.address import host_of
 from fairlead.scrape.browser.process import Browser
 from fairlead.scrape.browser.reader import JobReader, Renderer
 from fairlead.scrape.browser.sessions import Sessions
@@ -33,6 +35,8 @@ from fairlead.store.owner_bytes import MIB, check_disk
 from fairlead.store.services import Services
 
 CACHE_TTL_S: Final = 3600
+
+log = structlog.get_logger("fairlead.scrape")
 SETTINGS_KEPT_S: Final = 1.0
 
 CHOICE_FAILED: Final = {
@@ -161,6 +165,7 @@ class Scraper:
         reading: Reading,
     ) -> ScrapeResult:
         started = time.monotonic()
+        options = await self._with_browser_use(options)
         key = cache_key(owner, url, options)
         cached: CachedPage | None = None
         # A session's page depends on what was done in it, and a copy does not show whether a page has changed.
@@ -179,6 +184,13 @@ class Scraper:
         if fetched.status >= 400:
             raise _status_failure(fetched)
         document, links = await self.extract(fetched, options, tracks=tracks, owner=owner)
+        if document.pop("isShell", False):
+            rendered = await self._rendered(url, options, owner, reading)
+            if rendered is not None:
+                fetched = rendered
+                document, links = await self.extract(fetched, options, tracks=tracks, owner=owner)
+                document.pop("isShell", None)
+                document["metadata"]["renderMode"] = "browser"
         at_ms = now_ms()
         if tracks:
             await self._track(document, tracking_key(owner, url, options), at_ms)
@@ -207,6 +219,27 @@ class Scraper:
                 )
             )
         return scraped
+
+    async def _with_browser_use(self, options: ScrapeOptions) -> ScrapeOptions:
+        """The options with the operator's `scrapeBrowser`, where the caller does not say whether a browser is used."""
+        if options.use_browser is not None:
+            return options
+        is_auto = (await self.settings()).scrape_browser == "auto"
+        return options.model_copy(update={"use_browser": "auto" if is_auto else False})
+
+    async def _rendered(
+        self, url: str, options: ScrapeOptions, owner: str, reading: Reading
+    ) -> FetchResult | None:
+        """The page by the browser; None where there is no browser, or it does not get the page."""
+        by_browser = options.model_copy(update={"use_browser": True})
+        try:
+            fetched = await self.get(url, by_browser, owner, reading=reading)
+        except (FetchFailed, InvalidRequest) as failure:
+            # What HTTP gave is an answer, too.
+            reason = failure.code if isinstance(failure, FetchFailed) else failure.kind
+            log.info("shell not rendered", host=host_of(url), reason=reason)
+            return None
+        return fetched if fetched is not None and fetched.status < 400 else None
 
     @asynccontextmanager
     async def admit(self, url: str, reading: Reading = SINGLE) -> AsyncIterator[OperatorSettings]:
@@ -281,6 +314,7 @@ class Scraper:
             include_tags=options.include_tags,
             exclude_tags=options.exclude_tags,
             remove_base64_images=options.remove_base64_images,
+            looks_for_shell=options.use_browser == "auto" and not options.needs_browser,
         )
         source = Source(fetched.url, fetched.body, fetched.content_type, fetched.redirects)
         try:

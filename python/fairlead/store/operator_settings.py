@@ -204,6 +204,11 @@ class OperatorSettings(BaseModel):
         description="The model that extracts and summarizes when `options.model` names none.",
     )
     scrape_robots: StrictBool = Field(True, description="Whether scraping obeys `robots.txt`.")
+    scrape_browser: Literal["never", "auto"] = Field(
+        "never",
+        description="Whether a page whose HTML is a shell that its scripts fill is read with a browser, where a scrape "
+        "does not say: `auto` or `never`.",
+    )
     scrape_may_ignore_robots: StrictBool = Field(
         False, description="Whether a crawl may ignore `robots.txt` with `ignoreRobotsTxt`."
     )

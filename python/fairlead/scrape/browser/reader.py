@@ -26,6 +26,7 @@ from fairlead.scrape.browser.process import (
     failure_of,
     in_time,
 )
+from fairlead.scrape.browser.quiet import Quiet
 from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
 from fairlead.scrape.fetch.sent_headers import private_headers
 from fairlead.scrape.fetch.transport import RESOLVE_S
@@ -154,21 +155,32 @@ async def read(
         calls.watch(page)
     try:
         page.on("popup", lambda popup: asyncio.ensure_future(in_time(popup.close())))
-        async with origin_headers(page, url, private_headers(options.headers, options.cookies)):
-            answer = await page.goto(url, wait_until="load", timeout=options.timeout or LOAD_MS)
-            if answer is None:
-                raise FetchFailed("The browser got no answer.", code="unreachable")
-            if options.wait_for_selector:
-                await page.wait_for_selector(options.wait_for_selector, timeout=ACTION_MS * 3)
-            if options.wait_for_timeout:
-                await page.wait_for_timeout(options.wait_for_timeout)
-            for number, action in enumerate(options.actions):
-                await act(page, action, number)
+        private = private_headers(options.headers, options.cookies)
+        async with origin_headers(page, url, private):
+            with Quiet(page) as quiet:
+                answer = await page.goto(url, wait_until="load", timeout=options.timeout or LOAD_MS)
+                if answer is None:
+                    raise FetchFailed("The browser got no answer.", code="unreachable")
+                await wait_and_act(page, options, quiet)
             if calls is not None:
                 await calls.settled(page)
             return await capture(page, PageLoad(url, started, answer), options, downloads)
     finally:
         await in_time(page.close())
+
+
+async def wait_and_act(page: Any, options: ScrapeOptions, quiet: Quiet) -> None:
+    """Does what is asked in a loaded page, and waits until it has been rendered, unless the caller names a wait."""
+    if options.wait_for_selector:
+        await page.wait_for_selector(options.wait_for_selector, timeout=ACTION_MS * 3)
+    if options.wait_for_timeout:
+        await page.wait_for_timeout(options.wait_for_timeout)
+    if not options.names_wait:
+        await quiet.wait()
+    for number, action in enumerate(options.actions):
+        await act(page, action, number)
+    if options.actions and not options.names_wait:
+        await quiet.wait()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,14 @@ from fairlead.scrape.browser.actions import Downloads, File, perform, picture_of
 from fairlead.scrape.browser.evaluate import evaluate_script, text_of, title_of
 from fairlead.scrape.browser.origin_headers import origin_headers
 from fairlead.scrape.browser.process import Browser, Context, ContextOptions, failure_of, in_time
-from fairlead.scrape.browser.reader import LOAD_MS, PageLoad, capture, check_destination
+from fairlead.scrape.browser.quiet import Quiet
+from fairlead.scrape.browser.reader import (
+    LOAD_MS,
+    PageLoad,
+    capture,
+    check_destination,
+    wait_and_act,
+)
 from fairlead.scrape.browser.survey import Survey, settle, survey_of
 from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
 from fairlead.scrape.fetch.sent_headers import private_headers
@@ -252,13 +259,9 @@ class Sessions:
             page = session.page
             private = private_headers(options.headers, options.cookies)
             async with origin_headers(page, url, private):
-                await self.navigate(session, url)
-                if options.wait_for_selector:
-                    await page.wait_for_selector(options.wait_for_selector)
-                if options.wait_for_timeout:
-                    await page.wait_for_timeout(options.wait_for_timeout)
-                for action in options.actions:
-                    await perform(page, action)
+                with Quiet(page) as quiet:
+                    await self.navigate(session, url)
+                    await wait_and_act(page, options, quiet)
                 session.title = await title_of(page)
                 load = PageLoad(url, started, session.answer)
                 return await capture(page, load, options, session.downloads)

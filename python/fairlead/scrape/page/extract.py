@@ -58,6 +58,7 @@ class ReadOptions:
     include_tags: list[str] = field(default_factory=list)
     exclude_tags: list[str] = field(default_factory=list)
     remove_base64_images: bool = False
+    looks_for_shell: bool = False
 
     @property
     def edits(self) -> bool:

@@ -9,6 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 from fairlead import _core
 from fairlead.scrape.page.charset import decode
 from fairlead.scrape.page.extract import ReadOptions, Source, extract
+from fairlead.scrape.page.shell import is_shell
 
 _HTML: Final = ("text/html", "application/xhtml+xml", "")
 _DATA_IMAGES: Final = 'img[src^="data:" i]'
@@ -20,11 +21,18 @@ class BadSelector(ValueError):
 
 def extract_selected(source: Source, options: ReadOptions) -> tuple[dict[str, Any], list[str]]:
     """`extract` of the elements that the options choose. The page's links are those of the whole page, and `rawHtml` is
-    the page as it came. `BadSelector`.
+    the page as it came. With `looks_for_shell` a shell has `isShell`. `BadSelector`.
     """
     kind = source.content_type.partition(";")[0].strip().lower()
-    if kind not in _HTML or not options.edits:
+    if kind not in _HTML:
         return extract(source, options)
+    document, links = _selected(source, options) if options.edits else extract(source, options)
+    if options.looks_for_shell and is_shell(source.body, source.content_type):
+        document["isShell"] = True
+    return document, links
+
+
+def _selected(source: Source, options: ReadOptions) -> tuple[dict[str, Any], list[str]]:
     text, _ = decode(source.body, source.content_type)
     edited = Source(
         source.url,

@@ -19,7 +19,7 @@ from fairlead.scrape.requests.fields import (
     lowered_to,
     one_of,
 )
-from fairlead.scrape.requests.page import ScrapeOptions, SiteScrapeOptions
+from fairlead.scrape.requests.page import BrowserUse, ScrapeOptions, SiteScrapeOptions
 
 LIMIT_DEFAULT, LIMIT_MAX = 100, 10_000
 DEPTH_DEFAULT, DEPTH_MAX = 5, 10
@@ -91,7 +91,7 @@ class CrawlRequest(RequestBody):
         False,
         description="Whether only pages are read that the sitemaps name, and no links followed.",
     )
-    use_browser: StrictBool = Field(False, description="As scrapeOptions.useBrowser.")
+    use_browser: BrowserUse = Field(None, description="As scrapeOptions.useBrowser.")
     regex_on_full_url: StrictBool = Field(
         False,
         alias="regexOnFullURL",
@@ -136,7 +136,7 @@ class CrawlRequest(RequestBody):
         """How each page is read."""
         if not self.use_browser:
             return self.scrape_options
-        return self.scrape_options.model_copy(update={"use_browser": True})
+        return self.scrape_options.model_copy(update={"use_browser": self.use_browser})
 
     @property
     def width(self) -> int:

@@ -95,6 +95,9 @@ Format = Literal[
 ]
 
 
+BrowserUse = StrictBool | Literal["auto"] | None
+
+
 class JsonOptions(RequestBody):
     """What the format `json` extracts."""
 
@@ -117,7 +120,11 @@ class ScrapeOptions(CommonOptions):
 
     only_main_content: StrictBool = True
     fit_markdown: StrictBool = False
-    use_browser: StrictBool = False
+    use_browser: BrowserUse = Field(
+        None,
+        description="`auto` uses a browser where the page that HTTP gives is a shell that its scripts fill. Without it "
+        "the setting `scrapeBrowser` counts.",
+    )
     stealth_mode: StrictBool = Field(
         False, description="A browser's usual headers and languages; nothing that evades detection."
     )
@@ -182,7 +189,7 @@ class ScrapeOptions(CommonOptions):
     def needs_browser(self) -> bool:
         """Whether plain HTTP cannot do what is asked."""
         return (
-            self.use_browser
+            self.use_browser is True
             or self.wants_picture
             or self.wants_downloads
             or self.wants_print
@@ -204,6 +211,11 @@ class ScrapeOptions(CommonOptions):
         if not (self.headers or self.cookies):
             return self
         return self.model_copy(update={"headers": {}, "cookies": {}})
+
+    @property
+    def names_wait(self) -> bool:
+        """Whether the caller says when a render has ended."""
+        return bool(self.wait_for_selector or self.wait_for_timeout)
 
     def wants(self, name: str) -> bool:
         """Whether this is requested, in `formats` or in `extractionOptions`."""
