@@ -71,7 +71,7 @@ def main() -> None:
     returned["cancelled"] = client.cancel_crawl(started.id)
     returned["status"] = client.get_crawl_status(started.id)
     returned["unknown"] = refused(lambda: client.get_crawl_status("no-such-id"))
-    urls = [page, f"{site}/pages/1", f"{site}/missing", "ftp://x"]
+    urls = [page, f"{site}/pages/1", f"{site}/missing", "http://10.0.0.1/"]
     returned["begun"] = begun = client.start_batch_scrape(
         urls, formats=["markdown"], ignore_invalid_urls=True
     )

@@ -145,10 +145,10 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
         if path == "/town" or path.startswith("/town/"):
             self.town(self.path)
         elif path in TREE:
-            links = [*TREE[path], *query.get("to", [])]
+            targets = [*TREE[path], *query.get("to", [])]
             self.send(
                 f"<title>{path}</title><p>{path}"
-                + "".join(f'<a href="{link}">{link}</a>' for link in links)
+                + "".join(f'<a href="{link}">{link}</a>' for link in targets)
             )
         elif path.startswith("/pages/"):
             self.numbered(int(path.rsplit("/", 1)[1]))

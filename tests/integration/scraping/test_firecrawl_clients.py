@@ -76,7 +76,7 @@ def test_the_python_client_gets_everything(
         "status": 404,
         "message": returned["unknown"]["message"],
     }
-    assert returned["begun"]["invalid_urls"] == ["ftp://x"]
+    assert returned["begun"]["invalid_urls"] == ["http://10.0.0.1/"]
     assert returned["active"]["crawls"][0]["url"].startswith(site.url("/slow/1"))
     assert returned["crawl"]["credits_used"] == 7
     assert returned["extract"]["tokens_used"] == 10

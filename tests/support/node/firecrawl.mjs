@@ -38,7 +38,7 @@ returned.active = await client.getActiveCrawls();
 returned.cancelled = await client.cancelCrawl(started.id);
 returned.status = await client.getCrawlStatus(started.id, { autoPaginate: false });
 returned.unknown = await refused(client.getCrawlStatus("no-such-id"));
-returned.batch = await client.batchScrape([page, `${site}/pages/1`, `${site}/missing`, "ftp://x"], {
+returned.batch = await client.batchScrape([page, `${site}/pages/1`, `${site}/missing`, "http://10.0.0.1/"], {
   options: { formats: ["markdown"] },
   ignoreInvalidURLs: true,
   pollInterval: 1,
