@@ -75,7 +75,7 @@ _MARK: Final = "data-fairlead-chosen"
 def _mark(parser: LexborHTMLParser, selectors: list[str]) -> None:
     for selector in selectors:
         for node in _found(parser, selector):
-            node.attrs[_MARK] = ""  # type: ignore[index]
+            node.attrs[_MARK] = ""
 
 
 def _without_mark(node: Any) -> str:
