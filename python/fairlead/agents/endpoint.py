@@ -211,7 +211,7 @@ async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]
 async def _submitted(
     request: AgentRequest, params: dict[str, Any]
 ) -> tuple[Task, int | None, bool]:
-    """The new task of a message, the length of the history that is asked for, and whether the caller waits."""
+    """The new task of a message, the requested length of its history, and whether the caller waits."""
     message, task_id, context_id = protocol.read_message(params)
     options = params.get("configuration") or {}
     if not isinstance(options, dict):

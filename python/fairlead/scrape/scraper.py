@@ -61,8 +61,8 @@ class ScrapeResult:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a page is read for. A job that follows links `wants_links`, which a cached copy does not have; `reader` is
-    the browser's context of a job.
+    """The purpose of reading a page. A job that follows links `wants_links`, which a cached copy does not have;
+    `reader` is the browser's context of a job.
     """
 
     wants_links: bool = False
@@ -187,10 +187,7 @@ class Scraper:
         if document.pop("isShell", False):
             rendered = await self._rendered(url, options, owner, reading)
             if rendered is not None:
-                fetched = rendered
-                document, links = await self.extract(fetched, options, tracks=tracks, owner=owner)
-                document.pop("isShell", None)
-                document["metadata"]["renderMode"] = "browser"
+                fetched, document, links = rendered
         at_ms = now_ms()
         if tracks:
             await self._track(document, tracking_key(owner, url, options), at_ms)
@@ -229,17 +226,24 @@ class Scraper:
 
     async def _rendered(
         self, url: str, options: ScrapeOptions, owner: str, reading: Reading
-    ) -> FetchResult | None:
-        """The page by the browser; None where there is no browser, or it does not get the page."""
+    ) -> tuple[FetchResult, dict[str, Any], list[str]] | None:
+        """The page by the browser, with its document and links; None where there is no browser, or it does not get the
+        page.
+        """
         by_browser = options.model_copy(update={"use_browser": True})
+        tracks = "changeTracking" in options.formats
         try:
             fetched = await self.get(url, by_browser, owner, reading=reading)
+            if fetched is None or fetched.status >= 400:
+                return None
+            document, links = await self.extract(fetched, by_browser, tracks=tracks, owner=owner)
         except (FetchFailed, InvalidRequest) as failure:
-            # What HTTP gave is an answer, too.
+            # The page that came over HTTP is an answer too.
             reason = failure.code if isinstance(failure, FetchFailed) else failure.kind
             log.info("shell not rendered", host=host_of(url), reason=reason)
             return None
-        return fetched if fetched is not None and fetched.status < 400 else None
+        document["metadata"]["renderMode"] = "browser"
+        return fetched, document, links
 
     @asynccontextmanager
     async def admit(self, url: str, reading: Reading = SINGLE) -> AsyncIterator[OperatorSettings]:

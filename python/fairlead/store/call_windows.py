@@ -1,7 +1,7 @@
 """Counts of calls in windows of a minute, each window from its first call.
 
-One process counts in memory. Where several nodes share a database they count there, so a limit is the same over all of
-them.
+One process counts in memory. Nodes that share a database count in the database, so that a limit is the same over all
+of them.
 """
 
 from __future__ import annotations

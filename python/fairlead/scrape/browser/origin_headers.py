@@ -75,9 +75,9 @@ class _Adder:
     async def _cookies(self, url: str) -> str:
         """The caller's cookies with those that the site has set."""
         own = {pair.partition("=")[0] for pair in self._private["cookie"].split("; ")}
-        kept = [
+        of_site = [
             f"{cookie['name']}={cookie['value']}"
             for cookie in await self._page.context.cookies(url)
             if cookie["name"] not in own
         ]
-        return "; ".join([*kept, self._private["cookie"]])
+        return "; ".join([*of_site, self._private["cookie"]])

@@ -154,7 +154,7 @@ class JobRoutes:
 
         job, progress, pages, last = await services.state.read(read_pages)
         shown = pages[-1].number if pages else skip
-        # Clients follow `next` without a pause, so it is there for pages that have been read already and for no others.
+        # Clients follow `next` without a pause, so it is sent only while more pages have been read.
         next_url = f"{base}{PATHS[self._kind]}/{job.id}?skip={shown}&limit={limit}"
         view: dict[str, Any] = {
             "success": True,

@@ -19,7 +19,7 @@ _DEFAULTS: Final = {
     "fastMode": False,
     "blockAds": True,
 }
-"""What the clients send where nobody asked for anything."""
+"""Values that the clients send by default."""
 
 Format = Annotated[StrictStr, Field(max_length=100)] | dict[str, Any]
 Sitemap = Literal["skip", "include", "only"]

@@ -69,7 +69,7 @@ async def estimate_crawl(
         "maxDepth": body.depth_max,
         "renderMode": "browser" if body.scrape_options.needs_browser else "http",
         "estimatedLlmCalls": pages * model_forms,
-        # What a model's call costs depends on the model and on the page.
+        # The cost of a call depends on the model and on the page.
         "estimatedCostUsd": None if model_forms else 0,
         "minDurationMs": pages * settings.scrape_host_delay_ms,
         "sampled": view.shown(),

@@ -117,7 +117,7 @@ class Frontier:
         return place.depth, place.place
 
     def _name(self, url: str) -> str:
-        """What an address is known by."""
+        """The name under which an address is known: two addresses with one name are one page."""
         if self._request is None or not self._request.ignore_query_parameters:
             return url
         return url.partition("?")[0]

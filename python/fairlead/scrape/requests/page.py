@@ -99,7 +99,7 @@ BrowserUse = StrictBool | Literal["auto"] | None
 
 
 class JsonOptions(RequestBody):
-    """What the format `json` extracts."""
+    """The data that the format `json` extracts."""
 
     schema_: dict[str, Any] | None = Field(
         None, alias="schema", description="A JSON Schema that the data fits."
@@ -138,7 +138,7 @@ class ScrapeOptions(CommonOptions):
         default=[], max_length=20, description="More forms of the page, in `formats`."
     )
     json_options: JsonOptions | None = Field(
-        None, description="What the format `json` extracts; needed with it."
+        None, description="The data that the format `json` extracts; required with it."
     )
     model: ModelName | None = Field(
         None,
@@ -161,7 +161,8 @@ class ScrapeOptions(CommonOptions):
         False, description="Whether pictures are left out whose bytes are in the page."
     )
     mobile: StrictBool = Field(
-        False, description="Whether the page is asked for as a phone does, and shown on its screen."
+        False,
+        description="Whether the page is requested as a phone requests it. A browser has a phone's screen.",
     )
     timeout: TimeoutMs | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""How a page is asked for and shown: headers, cookies, location, viewport, screenshot."""
+"""Options of the request for a page, and of the screen that shows it: headers, cookies, languages, sizes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Viewport(RequestBody):
 
 
 class Location(RequestBody):
-    """The languages that a page is asked for in."""
+    """The languages in which a page is requested."""
 
     country: Annotated[StrictStr, Field(pattern=r"^[A-Za-z]{2}$")] | None = Field(
         None, description="The region of languages that are sent without one, such as `AT`."

@@ -3,7 +3,6 @@
 
 CREATE UNIQUE INDEX IF NOT EXISTS meta_name ON meta (name);
 CREATE UNIQUE INDEX IF NOT EXISTS operator_settings_name ON operator_settings (name);
-CREATE UNIQUE INDEX IF NOT EXISTS call_windows_name ON call_windows (name);
 CREATE UNIQUE INDEX IF NOT EXISTS published_snapshots_version ON published_snapshots (version);
 CREATE UNIQUE INDEX IF NOT EXISTS control_nodes_id ON control_nodes (id);
 CREATE UNIQUE INDEX IF NOT EXISTS work_leases_item ON work_leases (kind, item_id);
