@@ -25,10 +25,11 @@ class Quiet:
     def __init__(self, page: Any) -> None:
         self._page = page
         self._open: set[Any] = set()
+        # Playwright marks each handler, so that none may be a function of Python itself.
         self._handlers = {
-            "request": self._open.add,
-            "requestfinished": self._open.discard,
-            "requestfailed": self._open.discard,
+            "request": self._begin,
+            "requestfinished": self._finish,
+            "requestfailed": self._finish,
         }
 
     def __enter__(self) -> Self:
@@ -39,6 +40,12 @@ class Quiet:
     def __exit__(self, *_: object) -> None:
         for event, handler in self._handlers.items():
             self._page.remove_listener(event, handler)
+
+    def _begin(self, request: Any) -> None:
+        self._open.add(request)
+
+    def _finish(self, request: Any) -> None:
+        self._open.discard(request)
 
     async def wait(self) -> None:
         """Waits until the page is quiet, at most `QUIET_MAX_S`."""
