@@ -139,6 +139,7 @@ def crawl(client: httpx.Client, site: str, pages: int, root: int) -> Crawl:
     before_s, begun_s = cpu_s(family(root)), time.monotonic()
     body = {
         "url": f"{site}/p/0",
+        "crawlEntireDomain": True,
         "limit": pages,
         "maxDepth": 10,
         "crawlOptions": {"maxConcurrentCrawlers": WIDTH},

@@ -92,6 +92,8 @@ class FairleadError(Exception):
         self.param = param
         self.retry_after_s = retry_after_s
         self.extra = extra or {}
+        self.headers: dict[str, str] = {}
+        """Further headers of the answer."""
 
 
 class InvalidRequest(FairleadError):

@@ -45,6 +45,7 @@ def test_the_official_client_talks_with_an_agent(
                 await agent.cancel_task(types.TaskIdParams(id=task.id))
             assert refused.value.error.code == -32002
             await cancel_one(http, card, task.context_id)
+            await follow_one(http, card)
 
     async def cancel_one(http: httpx.AsyncClient, card: object, context_id: str) -> None:
         gate = Gate()
@@ -59,5 +60,15 @@ def test_the_official_client_talks_with_an_agent(
             assert ended.status.state == types.TaskState.canceled
         finally:
             gate.open()
+
+    async def follow_one(http: httpx.AsyncClient, card: object) -> None:
+        config = client.ClientConfig(httpx_client=http)
+        agent = client.ClientFactory(config).create(card)
+        events = [event async for event in agent.send_message(message("once more"))]
+        task, last = events[-1]
+        assert task.status.state == types.TaskState.completed
+        assert last is not None
+        assert last.final
+        assert task.artifacts
 
     asyncio.run(talk())

@@ -35,7 +35,11 @@ def morsel(answer):
 
 async def test_the_cookie_is_opaque_hashed_at_rest_and_shut(control) -> None:
     answer = await login(control)
-    assert (answer.status_code, answer.json()) == (200, {"success": True})
+    signed_in = answer.json()
+    assert answer.status_code == 200
+    assert signed_in["success"] is True
+    assert set(signed_in["user"]) == {"id", "email", "name"}
+    assert signed_in["user"]["email"] == "owner@localhost"
     cookie = morsel(answer)
     assert cookie["httponly"]
     assert cookie["samesite"] == "lax"

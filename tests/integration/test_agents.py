@@ -355,7 +355,7 @@ def test_a_model_that_fails_fails_the_task_with_its_reason(box: Box) -> None:
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": []}', 200, -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/get"}', 200, -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "nothing"}', 200, -32601),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "message/stream"}', 200, -32004),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "message/stream"}', 200, -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/pushNotificationConfig/set"}', 200, -32003),
         (b'{"a":' * 100 + b"1" + b"}" * 100, 200, -32600),
     ],
@@ -411,7 +411,7 @@ def test_the_card_is_public_and_says_where_tokens_are_had(box: Box) -> None:
     card = answer.json()
     assert card["url"] == f"{box.gateway.url}{agent['path']}"
     assert card["preferredTransport"] == "JSONRPC"
-    assert card["capabilities"]["streaming"] is False
+    assert card["capabilities"]["streaming"] is True
     flow = card["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
     assert flow["tokenUrl"] == f"{box.url}/oauth2/token"
     assert set(flow["scopes"]) == {"agent:read", "agent:write"}

@@ -88,6 +88,8 @@ JOBS: dict[str, Callable[[httpx.Client, Lane, Site], httpx.Response]] = {
     "llms.txt": begin_scraping("/api/llmstxt", maxUrls=1),
     "extraction": begin_model_scraping("/api/extract", prompt="the title"),
     "agent": begin_model_scraping("/api/agent", prompt="read the title", maxSteps=1),
+    "Firecrawl's crawl": begin_scraping("/v2/crawl", limit=1),
+    "Firecrawl's batch": begin_scraping("/v2/batch/scrape"),
 }
 # A start of each kind that control refuses, after the relay has counted it.
 REFUSED: dict[str, Callable[[httpx.Client, Lane, Site], httpx.Response]] = {
@@ -102,6 +104,9 @@ REFUSED: dict[str, Callable[[httpx.Client, Lane, Site], httpx.Response]] = {
     "scrape": lambda caller, *_: caller.post("/api/scrape/async", json={}),
     "batch of scrapes": lambda caller, *_: caller.post("/api/batch/scrape", json={"urls": []}),
     "llms.txt": lambda caller, *_: caller.post("/api/llmstxt", json={"url": 5}),
+    "Firecrawl's crawl": lambda caller, *_: caller.post("/v2/crawl", json={"url": "ftp://x/"}),
+    "Firecrawl's batch": lambda caller, *_: caller.post("/v2/batch/scrape", json={"urls": []}),
+    "Firecrawl's extraction": lambda caller, *_: caller.post("/v2/extract", json={"urls": []}),
     "extraction": lambda caller, *_: caller.post("/api/extract", json={"urls": []}),
     "agent": lambda caller, *_: caller.post("/api/agent", json={"url": "nowhere"}),
     "browser session": lambda caller, *_: caller.post("/api/browser/sessions", json={"ttl": "no"}),

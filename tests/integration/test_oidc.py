@@ -349,7 +349,6 @@ def test_both_ways_are_offered_and_neither_begins_by_itself(
     assert expect(browser.get("/api/auth/status"), 200) == {
         "oidcEnabled": True,
         "localAuthEnabled": True,
-        "mobileOidcEnabled": False,
         "selfServicePasswordResetEnabled": False,
         "needsSetup": False,
     }

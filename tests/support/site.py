@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections import Counter
+from collections import Counter, deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -28,7 +28,17 @@ from tests.support.site_browser import BrowserPages
 # Settings under which the site is read as fast as it answers.
 READS_LOOPBACK = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
 """Environment of a gateway that may read the site, and call listeners on this machine."""
-BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
+BRISK = {
+    "scrapeHostDelayMs": 0,
+    "scrapeHostConcurrency": 32,
+    "scrapeRequestsPerMinute": 0,
+    "scrapeExpensivePerMinute": 0,
+    "scrapeCrawlsPerMinute": 0,
+    "scrapeStatusPerMinute": 0,
+}
+
+RECEIVED_MAX = 10
+"""Requests for one path whose headers are kept."""
 
 PAGES = 60
 """Pages of the paged part, `/pages/0` to `/pages/59`."""
@@ -52,6 +62,22 @@ print(depth)</code></pre>
 <aside class="related"><h3>Related</h3><p>Ten ships you will not believe.</p></aside>
 <footer>Copyright the port authority</footer></body></html>"""
 
+
+TREE = {
+    "/tree/docs": ["/tree/docs/a", "/tree/docs/b", "/tree/blog", "/tree/docsearch"],
+    "/tree/docs/a": ["/tree/docs/a/deep", "/tree/docs/b?page=2"],
+    "/tree/docs/a/deep": ["/tree/docs/a/deep/end"],
+    "/tree/docs/a/deep/end": [],
+    "/tree/docs/b": ["/tree/docs/b?page=3", "/tree/docs/harbour-depth"],
+    "/tree/docs/harbour-depth": [],
+    "/tree/docs/index.html": ["/tree/docs/a", "/tree/blog"],
+    "/tree/docsearch": [],
+    "/tree/blog": ["/tree/docs/c"],
+    "/tree/docs/c": [],
+    "/secret/tree": ["/secret/tree/a"],
+    "/secret/tree/a": [],
+}
+"""A site with folders: the links of each page. `?to=` adds one."""
 
 GOODS = [
     ("Lamp", "1,234.50", ["brass", "old"], "Ann"),
@@ -77,6 +103,7 @@ def market(town: str, design: str) -> str:
 class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked: ClassVar[Counter[str]] = Counter()
+    received: ClassVar[dict[str, deque[dict[str, str]]]] = {}
     lock = threading.Lock()
 
     def log_message(self, *args: Any) -> None:
@@ -105,11 +132,24 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
             with self.lock:
                 self.send(json.dumps(dict(self.asked)), kind="application/json")
             return
+        if path == "/__received":
+            with self.lock:
+                found = list(self.received.get(query["path"][0], []))
+            self.send(json.dumps(found), kind="application/json")
+            return
         with self.lock:
             self.asked[self.path] += 1
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self.received.setdefault(path, deque(maxlen=RECEIVED_MAX)).append(headers)
         name = path.strip("/").replace("/", "_").replace("-", "_").replace(".", "_") or "home"
         if path == "/town" or path.startswith("/town/"):
             self.town(self.path)
+        elif path in TREE:
+            targets = [*TREE[path], *query.get("to", [])]
+            self.send(
+                f"<title>{path}</title><p>{path}"
+                + "".join(f'<a href="{link}">{link}</a>' for link in targets)
+            )
         elif path.startswith("/pages/"):
             self.numbered(int(path.rsplit("/", 1)[1]))
         elif path.startswith("/market/"):
@@ -221,6 +261,38 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
     def page_deep(self, _: Any) -> None:
         self.send("<div>" * 100_000 + "the deepest text")
 
+    def page_chosen(self, _: Any) -> None:
+        self.send(
+            "<html lang=de><title>Chosen</title><nav class=menu><a href=/pages/0>Pages</a></nav>"
+            '<div id=a class="part x"><p>First part. <b class="part">Inside.</b><span class=ad>Buy!</span></div>'
+            '<p>Between the parts.<div class="part"><p>Second part.<img alt=Dot src="DATA:image/gif;base64,R0lGOD">'
+            "<img alt=Pier src=/pier.png></div>"
+        )
+
+    def page_shell(self, _: Any) -> None:
+        """Its words come 900 ms after it has loaded."""
+        self.send(
+            "<title>Shell</title><div id=root>Loading...</div><script>setTimeout(() => fetch('/slow/1?s=0.4')"
+            ".then(() => setTimeout(() => { root.innerHTML = '<main><h1>Tides</h1><p>High water is at noon.' }, 200)), "
+            "300)</script>"
+        )
+
+    def page_restless(self, _: Any) -> None:
+        """It is never quiet."""
+        self.send(
+            "<title>Restless</title><main><p id=count>0</p></main><script>"
+            "setInterval(() => { count.textContent += '.' }, 50)</script>"
+        )
+
+    def page_parts(self, query: Any) -> None:
+        other = query["other"][0]
+        self.send(
+            f"<title>Parts</title><p id=parts>Parts</p><img src=/dot.png><img src='{other}/dot.png'>"
+            f"<script>document.cookie='own=1';"
+            f"Promise.all([fetch('/data.json'), fetch('{other}/data.json', {{mode: 'no-cors'}})])"
+            ".then(() => fetch('/data.json')).finally(() => { parts.id = 'done' })</script>"
+        )
+
     def page_inward(self, query: Any) -> None:
         self.send("", 302, Location=query["to"][0])
 
@@ -287,6 +359,12 @@ class Site:
         """How often each path was asked for."""
         with urllib.request.urlopen(self.url("/__asked")) as answer:
             found: dict[str, int] = json.loads(answer.read())
+        return found
+
+    def received(self, path: str) -> list[dict[str, str]]:
+        """The headers of the last requests for a path, oldest first."""
+        with urllib.request.urlopen(self.url(f"/__received?path={path}")) as answer:
+            found: list[dict[str, str]] = json.loads(answer.read())
         return found
 
 

@@ -1,4 +1,4 @@
-"""The A2A 0.3 agent card. It does not contain the prompt."""
+"""The agent card of A2A 0.3 and 1.0 in one document. It does not contain the prompt."""
 
 from __future__ import annotations
 
@@ -21,9 +21,18 @@ def card_of(skill: Skill, base: str, settings: ServeFields) -> dict[str, Any]:
         "description": skill.description,
         "url": f"{base}/agents/{skill.slug}",
         "preferredTransport": "JSONRPC",
+        # A2A 1.0: the versions, with the preferred one first.
+        "supportedInterfaces": [
+            {
+                "url": f"{base}/agents/{skill.slug}",
+                "protocolBinding": "JSONRPC",
+                "protocolVersion": version,
+            }
+            for version in ("1.0", "0.3")
+        ],
         "version": __version__,
         "capabilities": {
-            "streaming": False,
+            "streaming": True,
             "pushNotifications": False,
             "stateTransitionHistory": False,
         },
@@ -52,4 +61,5 @@ def card_of(skill: Skill, base: str, settings: ServeFields) -> dict[str, Any]:
             "oauth2": {"type": "oauth2", "flows": {"clientCredentials": flow}}
         }
         card["security"] = [{"oauth2": [READ, WRITE]}]
+        card["securityRequirements"] = [{"schemes": {"oauth2": {"list": [READ, WRITE]}}}]
     return card

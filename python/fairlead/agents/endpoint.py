@@ -1,4 +1,4 @@
-"""`/agents/{slug}`: an agent over A2A JSON-RPC with `message/send`, `tasks/get` and `tasks/cancel`.
+"""`/agents/{slug}`: an agent over A2A JSON-RPC, in the versions 0.3 and 1.0 (`version_one.py`).
 
 `AUTH__ENABLED` puts token authentication in front of it. Each client sees only its own tasks; without
 authentication all callers count as one client.
@@ -16,13 +16,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairlead.agents import protocol
+from fairlead.agents import protocol, version_one
 from fairlead.agents.card import READ, WRITE, card_of
 from fairlead.agents.protocol import Call, CallFault, RpcFault
 from fairlead.agents.runner import TaskRunner
 from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill_by_slug
+from fairlead.agents.stream import stream_answer
 from fairlead.agents.task import ANYONE, Message, Task, client_owner
+from fairlead.agents.task_list import list_page, read_query
 from fairlead.agents.task_table import Ending, end_task, find_task, insert_task, messages_of
 from fairlead.calls.bearer import Bearer, BearerRefused
 from fairlead.calls.origin import own_bases, public_base
@@ -42,8 +44,15 @@ _REFUSALS: Final = {
     "closed": (403, protocol.AUTHENTICATION_REQUIRED, None),
     "unavailable": (503, protocol.INTERNAL_ERROR, None),
 }
-_SCOPES: Final = {"message/send": WRITE, "tasks/cancel": WRITE, "tasks/get": READ}
-_STREAMS: Final = ("message/stream", "tasks/resubscribe", "agent/getAuthenticatedExtendedCard")
+_SCOPES: Final = {
+    "message/send": WRITE,
+    "message/stream": WRITE,
+    "tasks/cancel": WRITE,
+    "tasks/get": READ,
+    "tasks/list": READ,
+    "tasks/resubscribe": READ,
+}
+_STREAMS: Final = frozenset({"message/stream", "tasks/resubscribe"})
 
 router = APIRouter(tags=["agents"])
 log = structlog.get_logger("fairlead.agents")
@@ -71,20 +80,32 @@ async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, 
 async def message(slug: str, request: Request, services: ServicesDep) -> Response:
     """Handles a JSON-RPC call. An error before the call could be parsed has the id null, as in A2A."""
     call_id: protocol.Id = None
+    is_newer = False
     try:
         bearer = await _admit(request, services)
         _check_audience(bearer, slug, services.config)
         call = protocol.read_call(await request.body(), request.headers.get("content-type", ""))
         call_id = call.id
-        _check_scope(bearer, call.method)
+        version_one.check_version(request.headers.get(version_one.VERSION_HEADER))
+        is_newer = version_one.is_of_version_one(call.method)
+        older = version_one.as_older_call(call) if is_newer else call
+        _check_scope(bearer, older.method)
         skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
         if skill is None:
             raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no agent at this path.", status=404)
         owner = ANYONE if bearer is None else client_owner(bearer.client_id)
-        return protocol.answer(call_id, await _act(AgentRequest(services, skill, owner), call))
+        agent_request = AgentRequest(services, skill, owner)
+        if older.method in _STREAMS:
+            return await _stream(agent_request, older, is_newer=is_newer)
+        result = await _act(agent_request, older)
+        if is_newer:
+            result = version_one.newer_result(call.method, result)
+        return protocol.answer(call_id, result)
     except CallFault as fault:
         return protocol.fault_answer(fault.call_id, fault)
     except RpcFault as fault:
+        if is_newer and fault.data is None:
+            fault.data = version_one.error_data(fault.code)
         return protocol.fault_answer(call_id, fault)
     except RateLimited as error:
         after = {"retry-after": str(error.retry_after_s or 5)}
@@ -149,14 +170,48 @@ async def _act(request: AgentRequest, call: Call) -> dict[str, Any]:
             return await _get(request, call.params)
         case "tasks/cancel":
             return await _cancel(request, call.params)
-    if call.method in _STREAMS:
+        case "tasks/list":
+            query = read_query(call.params)
+            return await request.services.state.read(
+                lambda con: list_page(con, request.skill.id, request.owner, query)
+            )
+    if call.method == "agent/getAuthenticatedExtendedCard":
         raise RpcFault(protocol.UNSUPPORTED_OPERATION, f"{call.method} is not supported.")
     if call.method.startswith("tasks/pushNotificationConfig/"):
         raise RpcFault(protocol.PUSH_NOT_SUPPORTED, "Push notifications are not supported.")
     raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no such method.")
 
 
+async def _stream(request: AgentRequest, call: Call, *, is_newer: bool) -> Response:
+    """The events of a new task, or of one that is in progress."""
+    if call.method == "message/stream":
+        task, _, _ = await _submitted(request, call.params)
+    else:
+        task, _ = await _found(request, _task_id(call.params))
+        if not task.is_active and is_newer:
+            raise RpcFault(
+                protocol.UNSUPPORTED_OPERATION, "The task has ended: ask for it with GetTask."
+            )
+    form = version_one.newer_event if is_newer else _unchanged
+    return stream_answer(request.services, task, call.id, form)
+
+
+def _unchanged(event: dict[str, Any]) -> dict[str, Any]:
+    return event
+
+
 async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]:
+    task, length, blocks = await _submitted(request, params)
+    if blocks and task.is_active:
+        await until_ended(request.services, task.id, BLOCK_S)
+    found, messages = await _found(request, task.id)
+    return found.view(messages, length)
+
+
+async def _submitted(
+    request: AgentRequest, params: dict[str, Any]
+) -> tuple[Task, int | None, bool]:
+    """The new task of a message, the requested length of its history, and whether the caller waits."""
     message, task_id, context_id = protocol.read_message(params)
     options = params.get("configuration") or {}
     if not isinstance(options, dict):
@@ -177,11 +232,7 @@ async def _send(request: AgentRequest, params: dict[str, Any]) -> dict[str, Any]
             protocol.UNSUPPORTED_OPERATION,
             f"The task {state}: send a new message with its contextId instead.",
         )
-    task = await submit_task(request, message, context_id, metadata)
-    if blocks and task.is_active:
-        await until_ended(request.services, task.id, BLOCK_S)
-    found, messages = await _found(request, task.id)
-    return found.view(messages, length)
+    return await submit_task(request, message, context_id, metadata), length, blocks
 
 
 async def submit_task(

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as A2A 0.3 uses it: requests, responses and error codes."""
+"""JSON-RPC 2.0 as A2A uses it: requests, responses and error codes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ TASK_NOT_CANCELABLE: Final = -32002
 PUSH_NOT_SUPPORTED: Final = -32003
 UNSUPPORTED_OPERATION: Final = -32004
 CONTENT_TYPE_NOT_SUPPORTED: Final = -32005
+# A2A 1.0 has this code for its versions, and fairlead for callers without a token: the HTTP status tells them apart.
+VERSION_NOT_SUPPORTED: Final = -32009
 AUTHENTICATION_REQUIRED: Final = -32009
 INVALID_TOKEN: Final = -32010
 TOKEN_EXPIRED: Final = -32011
@@ -37,12 +39,19 @@ Id = str | int | None
 
 
 class RpcFault(Exception):
-    """An error response: JSON-RPC's `code` and the HTTP status."""
+    """An error response: JSON-RPC's `code` and the HTTP status. `data` are details."""
 
     def __init__(
-        self, code: int, message: str, *, status: int = 200, headers: dict[str, str] | None = None
+        self,
+        code: int,
+        message: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        data: list[dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(message)
+        self.data = data
         self.code = code
         self.message = message
         self.status = status
@@ -65,7 +74,9 @@ def answer(call_id: Id, result: Any) -> Response:
 
 def fault_answer(call_id: Id, fault: RpcFault) -> Response:
     """The response for an error; its id is null where the call could not be parsed."""
-    error = {"code": fault.code, "message": fault.message}
+    error: dict[str, Any] = {"code": fault.code, "message": fault.message}
+    if fault.data:
+        error["data"] = fault.data
     return _response({"jsonrpc": "2.0", "id": call_id, "error": error}, fault.status, fault.headers)
 
 

@@ -158,6 +158,36 @@ def list_tasks(
     return _TASKS.select(con, rest, *filters, limit, offset), _TASKS.count(con, where, *filters)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnTasks:
+    """Which tasks of one owner and one agent are listed."""
+
+    skill_id: str
+    owner: str
+    context_id: str | None = None
+    state: str | None = None
+    changed_after_ms: int | None = None
+
+
+def list_own_tasks(
+    con: Connection, own: OwnTasks, after: tuple[int, str] | None, limit: int
+) -> tuple[list[Task], int]:
+    """A page of an owner's tasks, the last changed first, and the number of all of them. `after` is the time and the id
+    of the last task of the page before.
+    """
+    where = (
+        "skill_id = ? AND owner = ? AND (?::VARCHAR IS NULL OR context_id = ?) "
+        "AND (?::VARCHAR IS NULL OR state = ?) AND updated_at_ms > ?"
+    )
+    filters: list[object] = [own.skill_id, own.owner, own.context_id, own.context_id]
+    filters += [own.state, own.state, -1 if own.changed_after_ms is None else own.changed_after_ms]
+    at_ms, task_id = after or (2**62, "")
+    page = "AND (updated_at_ms < ? OR (updated_at_ms = ? AND id > ?))"
+    rest = f"WHERE {where} {page} ORDER BY updated_at_ms DESC, id LIMIT ?"
+    tasks = _TASKS.select(con, rest, *filters, at_ms, at_ms, task_id, limit)
+    return tasks, _TASKS.count(con, where, *filters)
+
+
 def delete_task(con: Connection, task_id: str) -> None:
     """Removes a task with its messages."""
     con.execute("DELETE FROM agent_messages WHERE task_id = ?", [task_id])

@@ -21,7 +21,7 @@ from fairlead.errors import (
     MethodNotAllowed,
     NotFound,
 )
-from fairlead.text.invalid import invalid_request
+from fairlead.text.invalid import faults, invalid_request
 
 
 # Many parameters: the facts of a request that choose the shape of its error.
@@ -61,7 +61,7 @@ def error_response(
             **error.extra,
         }
     )
-    headers = {"cache-control": "no-store"}
+    headers = {"cache-control": "no-store", **error.headers}
     if path is not None and path.startswith("/oauth/"):
         headers["pragma"] = "no-cache"
     if error.retry_after_s is not None:
@@ -158,8 +158,11 @@ def install_handlers(app: FastAPI) -> None:
         )
 
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
+        refusal = invalid_request(error.errors())
+        if is_scraping(request.url.path, request.method):
+            refusal.extra["details"] = faults(error.errors())
         return error_response(
-            invalid_request(error.errors()),
+            refusal,
             caller_of(request).request_id,
             request.url.path,
             request.method,

@@ -23,7 +23,7 @@ from fairlead.identity.challenges import Verdict
 from fairlead.identity.fields import Email, NewPassword
 from fairlead.identity.oidc.login_state import own_path
 from fairlead.identity.router import leave
-from fairlead.identity.sign_in import Attempt
+from fairlead.identity.sign_in import Attempt, PendingSignIn
 from fairlead.identity.users import find_user, has_any_identity
 from fairlead.settings import PASSWORD_MAX_CHARS
 from fairlead.style.page_style import COLOURS, guard_headers, page_environment
@@ -159,9 +159,9 @@ async def login(attempt: AttemptDep) -> Response:
             error.status, FAILED
         )
         return await _login(attempt, return_to, error.status, error=message, email=email)
-    if pending is None:
-        return answer
-    return factor_page(pending.token, return_to)
+    if isinstance(pending, PendingSignIn):
+        return factor_page(pending.token, return_to)
+    return answer
 
 
 @router.post("/login/2fa", response_class=HTMLResponse, summary="Give the second factor")

@@ -32,6 +32,13 @@ class Person(Wire):
     name: str
 
 
+class SignedIn(Wire):
+    """The session's cookie is set."""
+
+    success: Literal[True] = True
+    user: Person
+
+
 class SecondFactorRequired(Wire):
     """The password was right; `tempToken` and a code finish the sign-in within ten minutes."""
 
@@ -48,7 +55,6 @@ class LoginCode(Wire):
 class Status(Wire):
     oidc_enabled: StrictBool
     local_auth_enabled: StrictBool
-    mobile_oidc_enabled: StrictBool = False
     self_service_password_reset_enabled: StrictBool = False
     needs_setup: StrictBool
 
@@ -56,19 +62,18 @@ class Status(Wire):
 @router.post("/login", summary="Sign in; the answer sets the cookie `auth_token`")
 async def login(
     body: Login, attempt: AttemptDep, response: Response
-) -> Success | SecondFactorRequired:
+) -> SignedIn | SecondFactorRequired:
     """Checks the password and opens a session in place of the one the caller had, or asks for the
     second factor.
     """
-    pending = await attempt.with_password(body.email, body.password, response)
-    return Success() if pending is None else wanted(pending)
+    entered = await attempt.with_password(body.email, body.password, response)
+    return wanted(entered) if isinstance(entered, PendingSignIn) else signed_in(entered)
 
 
 @router.post("/login/2fa", summary="Finish signing in with a code of the second factor")
-async def login_second_factor(body: LoginCode, attempt: AttemptDep, response: Response) -> Success:
+async def login_second_factor(body: LoginCode, attempt: AttemptDep, response: Response) -> SignedIn:
     """Takes a code of the authenticator or a recovery code."""
-    await attempt.with_code(body.temp_token, body.code, response)
-    return Success()
+    return signed_in(await attempt.with_code(body.temp_token, body.code, response))
 
 
 @router.post("/logout", summary="Sign out: the session ends at once, everywhere")
@@ -102,6 +107,11 @@ def wanted(pending: PendingSignIn) -> SecondFactorRequired:
     return SecondFactorRequired.model_construct(
         requires2fa=True, temp_token=pending.token, user=person(pending.user)
     )
+
+
+def signed_in(user: User) -> SignedIn:
+    """The answer of a sign-in that is complete."""
+    return SignedIn.model_construct(success=True, user=person(user))
 
 
 def person(user: User) -> Person:

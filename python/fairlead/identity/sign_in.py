@@ -134,8 +134,8 @@ class Attempt:
 
     async def with_password(
         self, email: str | None, password: SecretStr, response: Response
-    ) -> PendingSignIn | None:
-        """Checks a password (the owner's when there is no address). None means signed in, with the
+    ) -> PendingSignIn | User:
+        """Checks a password (the owner's when there is no address). A user is signed in, with the
         cookie set.
         """
         self.spend()
@@ -170,7 +170,7 @@ class Attempt:
             )
         self.sign_in.limit.forgive(self.address)
         await self.enter(user, "password", response)
-        return None
+        return user
 
     async def with_code(self, token: str, code: str, response: Response) -> User:
         """Checks the second factor. `Unauthenticated` with a fixed text when it is wrong."""

@@ -14,6 +14,7 @@ from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import check_url
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.model.extract import extract_by_schema, summarize
+from fairlead.scrape.model.forms import ModelFailed
 from fairlead.scrape.requests.page import (
     ExtractRequest,
     ScrapeOptions,
@@ -43,10 +44,17 @@ async def read_page(
     services: Services, url: str, options: ScrapeOptions, owner: str
 ) -> ScrapeResult:
     """Scrapes a page. A failure is `InvalidRequest` with the address, the reason and the page's status."""
+    if (options.timeout_s or 0) > ANSWER_DEADLINE_S:
+        raise InvalidRequest(
+            f"options.timeout above {ANSWER_DEADLINE_S * 1000:g} needs a background job: POST /api/scrape/async.",
+            param="options.timeout",
+        )
     started = time.monotonic()
     try:
         async with answer_deadline():
             return await scraper_of(services).scrape(url, options, owner)
+    except ModelFailed as failure:
+        raise failure.error from None
     except FetchFailed as failure:
         metadata: dict[str, Any] = {
             "timestamp": iso(moment_of(now_ms())),

@@ -16,8 +16,10 @@ ROWS_MAX: Final = 100_000
 
 
 def tracking_key(owner: str, url: str, options: ScrapeOptions) -> str:
-    """The hash of the key, the address and whether only the main content counts."""
-    text = orjson.dumps([owner, url, options.only_main_content])
+    """The hash of the key, the address and the options that say which part of the page counts."""
+    parts = [options.include_tags, options.exclude_tags]
+    chosen = parts if any(parts) else []
+    text = orjson.dumps([owner, url, options.only_main_content, *chosen])
     return hashlib.sha256(text).hexdigest()
 
 

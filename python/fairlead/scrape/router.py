@@ -37,7 +37,7 @@ async def scrape(body: ScrapeRequest, services: ServicesDep, owner: OwnerDep) ->
     """The page in the form of `options.extractorFormat`. A page that was not read is 400."""
     url = check_url(body.url, scraper_of(services).egress)
     scraped = await read_page(services, url, body.options, owner)
-    return {"success": True, **scraped.document}
+    return {"success": True, **scraped.document, **body.lowered}
 
 
 @router.post("/scrape/async", summary="Scrape a page in the background")
@@ -46,9 +46,10 @@ async def scrape_async(
 ) -> dict[str, Any]:
     """A job's id and where to ask for it."""
     url = check_url(body.url, scraper_of(services).egress)
-    return await start_job(
-        services, new_job("scrape", owner, url, body, 1), [FrontierEntry(0, 0, url)], base
-    )
+    await scraper_of(services).check_model_forms(body.options, owner)
+    job = new_job("scrape", owner, url, body, 1)
+    started = await start_job(services, job, [FrontierEntry(0, 0, url)], base)
+    return {**started, **body.lowered}
 
 
 @router.get(
@@ -95,7 +96,7 @@ async def extract_schema(
     """The page's data, valid against `schema`, by the model of `options.model` or `scrapeModel`."""
     await scraper_of(services).schema(body.schema_, owner).check()
     async with answer_deadline():
-        return await extract_page(services, body, owner)
+        return {**await extract_page(services, body, owner), **body.lowered}
 
 
 @router.post("/summarize", summary="Summarize a page")
@@ -104,7 +105,7 @@ async def summarize_page(
 ) -> dict[str, Any]:
     """At most `maxLength` words, by the model of `options.model` or the setting `scrapeModel`."""
     async with answer_deadline():
-        return await summary_of_page(services, body, owner)
+        return {**await summary_of_page(services, body, owner), **body.lowered}
 
 
 @router.delete("/cache", summary="Delete scraped pages: one address, or all of the caller's")

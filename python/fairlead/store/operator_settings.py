@@ -210,6 +210,14 @@ class OperatorSettings(BaseModel):
         description="The model that extracts and summarizes when `options.model` names none.",
     )
     scrape_robots: StrictBool = Field(True, description="Whether scraping obeys `robots.txt`.")
+    scrape_browser: Literal["never", "auto"] = Field(
+        "never",
+        description="Whether a page whose HTML is a shell that its scripts fill is read with a browser, where a scrape "
+        "does not say: `auto` or `never`.",
+    )
+    scrape_may_ignore_robots: StrictBool = Field(
+        False, description="Whether a crawl may ignore `robots.txt` with `ignoreRobotsTxt`."
+    )
     scrape_host_delay_ms: StrictInt = Field(
         200,
         ge=0,
@@ -224,6 +232,21 @@ class OperatorSettings(BaseModel):
         ge=0,
         le=1_000_000,
         description="Calls of the scraping API for each key; 0 is no limit.",
+    )
+    scrape_expensive_per_minute: StrictInt = Field(
+        20,
+        ge=0,
+        le=1_000_000,
+        description="Calls of the scraping API that read pages or start something, for each key; 0 is no limit.",
+    )
+    scrape_crawls_per_minute: StrictInt = Field(
+        10, ge=0, le=1_000_000, description="Crawls that each key starts; 0 is no limit."
+    )
+    scrape_status_per_minute: StrictInt = Field(
+        600,
+        ge=0,
+        le=1_000_000,
+        description="Calls of the scraping API that only show or delete something, for each key; 0 is no limit.",
     )
     scrape_requests_per_day: StrictInt = Field(
         0,

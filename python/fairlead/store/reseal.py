@@ -55,6 +55,7 @@ COLUMNS: Final = (
     SealedColumn("mail_server", "password_sealed", "'mail-server'"),
     SealedColumn("users", "totp_sealed"),
     SealedColumn("users", "totp_pending_sealed", "'pending-totp:' || id"),
+    SealedColumn("scrape_jobs", "secrets_sealed", "'scrape-job:' || id"),
     SealedColumn("webhook_secrets", "sealed"),
     SealedColumn("webhook_signing_keys", "sealed"),
     SealedColumn(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fairlead.errors import InvalidRequest
 
+FAULTS_MAX: Final = 20
+_SOURCES: Final = ("body", "query", "path", "header", "cookie")
 _SHOULD = re.compile(r"^\w+ should ")
 # Parts of pydantic's messages about its own processing, which say nothing to a caller.
 _ASIDE = re.compile(r" after validation|, unable to parse string as an? \w+")
@@ -17,9 +19,7 @@ def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
     """An `InvalidRequest` for the first of pydantic's errors, naming the field, the rule and the fix."""
     first = errors[0]
     path = list(first["loc"])
-    source = (
-        path.pop(0) if path and path[0] in ("body", "query", "path", "header", "cookie") else "body"
-    )
+    source = path.pop(0) if path and path[0] in _SOURCES else "body"
     param = _pointer(path)
     kind, message = first["type"], str(first["msg"]).removeprefix("Value error, ")
     if kind == "no_valid_fields":
@@ -40,6 +40,19 @@ def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
         )
     rule = _ASIDE.sub("", _SHOULD.sub("must ", message))
     return InvalidRequest(f"{param} {rule}.", param=param)
+
+
+def faults(errors: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Each of the first `FAULTS_MAX` errors: the `path` of its field, and a `message` that names it too."""
+    return [
+        {"path": _path(error), "message": invalid_request([error]).message}
+        for error in errors[:FAULTS_MAX]
+    ]
+
+
+def _path(error: Mapping[str, Any]) -> str:
+    path = list(error["loc"])
+    return _pointer(path[1:] if path and path[0] in _SOURCES else path)
 
 
 def _pointer(path: list[Any]) -> str:

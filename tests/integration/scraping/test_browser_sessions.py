@@ -238,6 +238,7 @@ def test_a_crawl_by_the_browser_follows_what_scripts_write_in_one_context(
 ) -> None:
     body = {
         "url": site.url("/menu"),
+        "crawlEntireDomain": True,
         "crawlOptions": {"maxConcurrentCrawlers": 3, "browserPoolSize": 1},
         "scrapeOptions": {"useBrowser": True, "extractorFormat": "text", "onlyMainContent": False},
     }

@@ -18,7 +18,7 @@ from tests.support.site import Site
 
 
 def crawl(gateway: Gateway, caller: httpx.Client, url: str, webhook: str, **fields: Any) -> Any:
-    body = {"url": url, "webhook": webhook, **fields}
+    body = {"url": url, "webhook": webhook, "crawlEntireDomain": True, **fields}
     started = expect(caller.post("/api/crawl", json=body), 200)
     gateway.canaries.append(started["webhookSecret"])
     return started

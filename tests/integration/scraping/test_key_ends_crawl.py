@@ -18,6 +18,7 @@ def test_no_page_is_read_a_second_after_the_key_is_gone(
     made = gateway.create_key()
     body = {
         "url": site.url("/slow/1?s=0.2"),
+        "crawlEntireDomain": True,
         "limit": 500,
         "crawlOptions": {"maxConcurrentCrawlers": 2},
     }

@@ -217,6 +217,7 @@ def test_a_crawl_survives_kill_9_at_the_page_it_reached(
 ) -> None:
     body = {
         "url": site.url("/slow/1?s=0.15"),
+        "crawlEntireDomain": True,
         "limit": 31,
         "crawlOptions": {"maxConcurrentCrawlers": 2},
     }
@@ -250,6 +251,7 @@ def test_a_crawl_survives_kill_9_at_the_page_it_reached(
 def test_progress_comes_while_the_crawl_is_under_way(caller: httpx.Client, site: Site) -> None:
     body = {
         "url": site.url("/slow/1?s=0.2"),
+        "crawlEntireDomain": True,
         "limit": 20,
         "crawlOptions": {"maxConcurrentCrawlers": 1},
     }

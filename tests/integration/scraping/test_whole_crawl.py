@@ -29,6 +29,7 @@ def site() -> Iterator[Site]:
 def start(caller: httpx.Client, site: Site, **fields: Any) -> str:
     body = {
         "url": site.url("/town"),
+        "crawlEntireDomain": True,
         "maxDepth": DEPTH,
         "skipSitemaps": False,
         "limit": 1000,

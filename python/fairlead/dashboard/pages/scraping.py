@@ -54,6 +54,7 @@ CRAWL: Final = (
     ),
     Field("includePaths", "Only paths like", "lines", "One pattern in a line."),
     Field("excludePaths", "Never paths like", "lines", "One pattern in a line."),
+    Field("crawlEntireDomain", "The whole host", "switch", "Not only pages below the address."),
     Field("allowSubdomains", "Subdomains too", "switch"),
     Field("useBrowser", "In a browser", "switch", "For pages that scripts make."),
 )

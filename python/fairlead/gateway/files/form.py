@@ -1,29 +1,21 @@
-"""The fields of an upload, as the relay read them.
-
-The relay reads the form and hands over its one file as the body and its fields in a header
-(docs/explanation/contracts.md): nobody reads a form twice.
-"""
+"""The fields of an upload to the files API."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import mimetypes
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-import orjson
 from starlette.requests import Request
 
-from fairlead.errors import Internal, InvalidRequest
+from fairlead.calls.form import read_form
+from fairlead.errors import InvalidRequest
 
-FORM_HEADER: Final = "x-fairlead-form"
 Purpose = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "evals"]
 PURPOSES: Final[tuple[str, ...]] = get_args(Purpose)
 EXPIRES_MIN_S: Final = 3600
 EXPIRES_MAX_S: Final = 30 * 86_400
 ANTHROPIC_EXPIRES_MAX_S: Final = 90 * 86_400
-MIME_MAX_CHARS: Final = 255
 # A batch's input is not needed for longer.
 BATCH_EXPIRES_S: Final = 30 * 86_400
 
@@ -40,28 +32,6 @@ class Upload:
     purpose: str
     expires_after_s: int | None
     mime_type: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form as the relay read it: its fields, and the name, type and size of its file."""
-
-    fields: dict[str, str]
-    name: str
-    mime_type: str | None
-    bytes: int
-
-
-def read_form(request: Request) -> Form:
-    """The form of an upload."""
-    try:
-        header = orjson.loads(base64.b64decode(request.headers[FORM_HEADER], validate=True))
-        file = header["file"]
-        content_type = file.get("content_type")
-        mime_type = str(content_type)[:MIME_MAX_CHARS] if content_type else None
-        return Form(header["fields"], str(file["name"] or ""), mime_type, int(file["bytes"]))
-    except (KeyError, TypeError, ValueError, binascii.Error):
-        raise Internal("Uploads must go through the relay.") from None
 
 
 def read_upload(request: Request) -> Upload:

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from starlette.requests import ClientDisconnect, Request
 
+from fairlead.calls.form import read_form
 from fairlead.errors import ClientGone, InvalidRequest, TooLarge
 from fairlead.gateway.files.contents import Contents, contents_of, new_id
 from fairlead.gateway.files.expiry import ExpiresAfter
-from fairlead.gateway.files.form import BATCH_EXPIRES_S, Purpose, read_form
+from fairlead.gateway.files.form import BATCH_EXPIRES_S, Purpose
 from fairlead.gateway.files.router import file_view
 from fairlead.gateway.files.table import StoredFile, find_file, insert_file
 from fairlead.gateway.files.upload_table import (

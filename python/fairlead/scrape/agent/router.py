@@ -33,7 +33,7 @@ async def start(
     # The model is fixed now: a later change of the setting does not reach a job that has begun.
     request = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
     job = new_job("agent", owner, url, request, 1)
-    return await start_job(services, job, [FrontierEntry(0, 0, url)], base)
+    return {**await start_job(services, job, [FrontierEntry(0, 0, url)], base), **ask.lowered}
 
 
 @router.get("/{job_id}", summary="An agent's steps and its result")

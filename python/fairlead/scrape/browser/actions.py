@@ -65,8 +65,8 @@ def _selector(action: Action) -> str:
     return action.selector
 
 
-async def picture_of(page: Any, *, is_whole: bool) -> bytes:
-    """A PNG of what is seen, or of the whole page down to `PICTURE_MAX_PX`."""
+async def picture_of(page: Any, *, is_whole: bool, quality: int | None = None) -> bytes:
+    """A picture of what is seen, or of the whole page down to `PICTURE_MAX_PX`: a PNG, or with `quality` a JPEG."""
     clip: dict[str, float] | None = None
     if is_whole:
         width, height = await extent_of(page)
@@ -74,7 +74,8 @@ async def picture_of(page: Any, *, is_whole: bool) -> bytes:
         # A PNG of `PICTURE_MAX_PIXELS` is at most a few times `PICTURE_MAX_BYTES`, whatever it shows.
         most = min(PICTURE_MAX_PX, PICTURE_MAX_PIXELS // width)
         clip = {"x": 0, "y": 0, "width": width, "height": max(1, min(height, most))}
-    picture: bytes = await page.screenshot(full_page=is_whole, clip=clip, timeout=ACTION_MS)
+    form = {} if quality is None else {"type": "jpeg", "quality": quality}
+    picture: bytes = await page.screenshot(full_page=is_whole, clip=clip, timeout=ACTION_MS, **form)
     if len(picture) > PICTURE_MAX_BYTES:
         raise FetchFailed(
             f"The picture is larger than {PICTURE_MAX_BYTES} bytes.", code="too_large"

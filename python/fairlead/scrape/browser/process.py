@@ -24,12 +24,16 @@ from fairlead.process.extra import install_command
 from fairlead.process.minimal_environment import minimal_environment
 from fairlead.scrape.browser.proxy import GuardedProxy
 from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.fetch.sent_headers import MOBILE_AGENT
+from fairlead.scrape.requests.presentation import Location
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CONTEXTS_WORN: Final = 100
 START_DEADLINE_S: Final = 30.0
 END_DEADLINE_S: Final = 5.0
 ACTION_MS: Final = 10_000
+DESKTOP_SIZE: Final = (1280, 800)
+MOBILE_SIZE: Final = (390, 844)
 
 log = structlog.get_logger("fairlead.scrape")
 
@@ -59,6 +63,27 @@ class ContextOptions:
     user_agent: str | None = None
     viewport: tuple[int, int] | None = None
     takes_downloads: bool = False
+    is_mobile: bool = False
+    languages: tuple[str, ...] = ()
+
+    @property
+    def presentation(self) -> dict[str, Any]:
+        """The parameters of Playwright for the screen, the program and the languages."""
+        width, height = self.viewport or (MOBILE_SIZE if self.is_mobile else DESKTOP_SIZE)
+        shown: dict[str, Any] = {"viewport": {"width": width, "height": height}}
+        if self.is_mobile:
+            shown |= {"is_mobile": True, "has_touch": True, "user_agent": MOBILE_AGENT}
+        if self.user_agent is not None:
+            shown["user_agent"] = self.user_agent
+        if self.languages:
+            weights = Location(languages=list(self.languages)).accept_language
+            shown |= {
+                "locale": self.languages[0],
+                "extra_http_headers": {"accept-language": weights},
+            }
+        elif self.is_ordinary:
+            shown["locale"] = "en-US"
+        return shown
 
 
 class Process:
@@ -117,14 +142,8 @@ class Browser:
                     accept_downloads=options.takes_downloads,
                     service_workers="block",
                     ignore_https_errors=options.skip_tls_verification,
-                    locale="en-US" if options.is_ordinary else None,
-                    user_agent=options.user_agent,
-                    viewport=(
-                        {"width": options.viewport[0], "height": options.viewport[1]}
-                        if options.viewport
-                        else {"width": 1280, "height": 800}
-                    ),
                     storage_state=state,
+                    **options.presentation,
                 )
         except BaseException:
             await self._release(process)

@@ -17,6 +17,7 @@ from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.browser.actions import Downloads, act, archive_of, pdf_of, picture_of
 from fairlead.scrape.browser.api_calls import Calls
 from fairlead.scrape.browser.evaluate import text_of
+from fairlead.scrape.browser.origin_headers import origin_headers
 from fairlead.scrape.browser.process import (
     ACTION_MS,
     Browser,
@@ -25,14 +26,18 @@ from fairlead.scrape.browser.process import (
     failure_of,
     in_time,
 )
+from fairlead.scrape.browser.quiet import Quiet
 from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
+from fairlead.scrape.fetch.sent_headers import private_headers
 from fairlead.scrape.fetch.transport import RESOLVE_S
 from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.requests.presentation import ScreenshotOptions
 
 CONTEXT_PAGES: Final = 50
 PAGES_AT_ONCE: Final = 4
 LOAD_MS: Final = 30_000
 PAGE_DEADLINE_S: Final = 120.0
+CLOSING_S: Final = 10.0
 ARTIFACTS_MAX_BYTES: Final = 5 * 1024 * 1024
 
 
@@ -65,6 +70,8 @@ class JobReader:
             skip_tls_verification=options.skip_tls_verification,
             is_ordinary=options.stealth_mode,
             takes_downloads=options.wants_downloads,
+            is_mobile=options.mobile,
+            languages=tuple(options.location.tags) if options.location else (),
         )
         self._context: Context | None = None
         self._pages = 0
@@ -84,7 +91,9 @@ class JobReader:
         started = time.monotonic()
         await check_destination(self._rendering.browser, url)
         try:
-            async with self._rendering.free, asyncio.timeout(PAGE_DEADLINE_S):
+            # The caller's own time is over before this one, so the tab is closed in order.
+            deadline_s = max(PAGE_DEADLINE_S, (options.timeout_s or 0) + CLOSING_S)
+            async with self._rendering.free, asyncio.timeout(deadline_s):
                 context = await self._opened()
                 self._under_way += 1
                 try:
@@ -146,20 +155,32 @@ async def read(
         calls.watch(page)
     try:
         page.on("popup", lambda popup: asyncio.ensure_future(in_time(popup.close())))
-        answer = await page.goto(url, wait_until="load", timeout=LOAD_MS)
-        if answer is None:
-            raise FetchFailed("The browser got no answer.", code="unreachable")
-        if options.wait_for_selector:
-            await page.wait_for_selector(options.wait_for_selector, timeout=ACTION_MS * 3)
-        if options.wait_for_timeout:
-            await page.wait_for_timeout(options.wait_for_timeout)
-        for number, action in enumerate(options.actions):
-            await act(page, action, number)
-        if calls is not None:
-            await calls.settled(page)
-        return await capture(page, PageLoad(url, started, answer), options, downloads)
+        private = private_headers(options.headers, options.cookies)
+        async with origin_headers(page, url, private):
+            with Quiet(page) as quiet:
+                answer = await page.goto(url, wait_until="load", timeout=options.timeout or LOAD_MS)
+                if answer is None:
+                    raise FetchFailed("The browser got no answer.", code="unreachable")
+                await wait_and_act(page, options, quiet)
+            if calls is not None:
+                await calls.settled(page)
+            return await capture(page, PageLoad(url, started, answer), options, downloads)
     finally:
         await in_time(page.close())
+
+
+async def wait_and_act(page: Any, options: ScrapeOptions, quiet: Quiet) -> None:
+    """Does what is asked in a loaded page, and waits until it has been rendered, unless the caller names a wait."""
+    if options.wait_for_selector:
+        await page.wait_for_selector(options.wait_for_selector, timeout=ACTION_MS * 3)
+    if options.wait_for_timeout:
+        await page.wait_for_timeout(options.wait_for_timeout)
+    if not options.names_wait:
+        await quiet.wait()
+    for number, action in enumerate(options.actions):
+        await act(page, action, number)
+    if options.actions and not options.names_wait:
+        await quiet.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +202,7 @@ async def capture(
     text = await text_of(page, PAGE_MAX_BYTES)
     artifacts: dict[str, Any] = {}
     if options.wants_picture:
-        picture = await picture_of(page, is_whole=False)
-        artifacts["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
+        artifacts["screenshot"] = await _screenshot(page, options.screenshot or ScreenshotOptions())
     if "pdf" in options.formats:
         paper = await pdf_of(page)
         artifacts["pdf"] = f"data:application/pdf;base64,{b64encode(paper).decode()}"
@@ -207,6 +227,20 @@ async def capture(
         redirects=[load.url] if final != load.url else [],
         artifacts=artifacts,
     )
+
+
+async def _screenshot(page: Any, wanted: ScreenshotOptions) -> str:
+    """The picture as a `data:` URL. The tab keeps its size."""
+    size = page.viewport_size
+    if wanted.viewport is not None:
+        await page.set_viewport_size(wanted.viewport.model_dump())
+    try:
+        picture = await picture_of(page, is_whole=wanted.full_page, quality=wanted.quality)
+    finally:
+        if wanted.viewport is not None:
+            await page.set_viewport_size(size)
+    kind = "png" if wanted.quality is None else "jpeg"
+    return f"data:image/{kind};base64,{b64encode(picture).decode()}"
 
 
 async def _files(downloads: Downloads) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from fairlead.scrape.browser.sessions import Session
 from fairlead.scrape.calls import answer_deadline
 from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.limits.owner import BaseDep, OwnerDep
+from fairlead.scrape.model.forms import ModelFailed
 from fairlead.scrape.requests.browser import SessionAction, SessionRequest
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.store.key_watch import end_with_keys
@@ -135,6 +136,8 @@ async def _or_refusal(call: Awaitable[T]) -> T:
     """The call's result; a `FetchFailed` becomes the `InvalidRequest` that the caller is answered with."""
     try:
         return await call
+    except ModelFailed as failure:
+        raise failure.error from None
     except FetchFailed as failure:
         raise failure.as_refusal() from None
 

@@ -19,10 +19,19 @@ from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser.actions import Downloads, File, perform, picture_of
 from fairlead.scrape.browser.evaluate import evaluate_script, text_of, title_of
+from fairlead.scrape.browser.origin_headers import origin_headers
 from fairlead.scrape.browser.process import Browser, Context, ContextOptions, failure_of, in_time
-from fairlead.scrape.browser.reader import LOAD_MS, PageLoad, capture, check_destination
+from fairlead.scrape.browser.quiet import Quiet
+from fairlead.scrape.browser.reader import (
+    LOAD_MS,
+    PageLoad,
+    capture,
+    check_destination,
+    wait_and_act,
+)
 from fairlead.scrape.browser.survey import Survey, settle, survey_of
 from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
+from fairlead.scrape.fetch.sent_headers import private_headers
 from fairlead.scrape.requests.browser import SessionAction, SessionRequest
 from fairlead.scrape.requests.page import Action, ScrapeOptions
 
@@ -56,6 +65,8 @@ class Session:
         self.created_s = self.used_s = time.monotonic()
         self.answer: Any = None
         self.title = ""
+        self.private = contextlib.AsyncExitStack()
+        """Ends the caller's headers and cookies in the tab."""
         self.downloads.watch(page)
         page.on("popup", self._popup)
 
@@ -124,11 +135,17 @@ class Sessions:
                     user_agent=ask.user_agent,
                     viewport=(size.width, size.height) if size else None,
                     takes_downloads=True,
+                    is_mobile=ask.mobile,
+                    languages=tuple(ask.location.tags) if ask.location else (),
                 )
             )
             try:
                 page = await context.inner.new_page()
                 session = Session(owner, context, page, is_of_job=is_of_job)
+                private = private_headers(ask.headers, ask.cookies)
+                await session.private.enter_async_context(
+                    origin_headers(page, ask.initial_url or "", private)
+                )
             except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
                 await context.close()
                 raise failure_of(error) from None
@@ -156,6 +173,7 @@ class Sessions:
     async def close(self, session: Session) -> None:
         """Ends a session, its page and its files."""
         if self._open.pop(session.id, None) is not None:
+            await session.private.aclose()
             await session.context.close()
 
     async def expire(self) -> None:
@@ -238,17 +256,15 @@ class Sessions:
         if session.turn.locked():
             raise FetchFailed("The session is busy with another action.", code="session")
         async with session.turn, self._deadline(session, "The page was not done in time"):
-            await self.navigate(session, url)
             page = session.page
-            if options.wait_for_selector:
-                await page.wait_for_selector(options.wait_for_selector)
-            if options.wait_for_timeout:
-                await page.wait_for_timeout(options.wait_for_timeout)
-            for action in options.actions:
-                await perform(page, action)
-            session.title = await title_of(page)
-            load = PageLoad(url, started, session.answer)
-            return await capture(page, load, options, session.downloads)
+            private = private_headers(options.headers, options.cookies)
+            async with origin_headers(page, url, private):
+                with Quiet(page) as quiet:
+                    await self.navigate(session, url)
+                    await wait_and_act(page, options, quiet)
+                session.title = await title_of(page)
+                load = PageLoad(url, started, session.answer)
+                return await capture(page, load, options, session.downloads)
 
     @contextlib.asynccontextmanager
     async def _deadline(self, session: Session, late: str) -> AsyncIterator[None]:

@@ -16,10 +16,13 @@ from fairlead.errors import InvalidRequest
 from fairlead.net.egress import Egress
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.fetch.inflate import CODINGS, Inflater
+from fairlead.scrape.fetch.sent_headers import NO_HEADERS, SentHeaders
 from fairlead.scrape.fetch.transport import Forbidden, GuardedTransport
 
 PAGE_MAX_BYTES: Final = 10 * 1024 * 1024
 PAGE_DEADLINE_S: Final = 30.0
+SILENCE_S: Final = 15.0
+CONNECT_S: Final = 8.0
 REDIRECTS_MAX: Final = 5
 AGENT: Final = f"fairlead/{__version__}"
 ROBOT: Final = "fairlead"
@@ -31,8 +34,6 @@ _HEADERS: Final = {
     # Decoded here, a bounded piece at a time; what could not be is not asked for.
     "accept-encoding": "gzip, deflate",
 }
-
-_TIMEOUTS: Final = httpx.Timeout(15.0, connect=8.0, pool=PAGE_DEADLINE_S).as_dict()
 
 _TEMPORARY: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
 
@@ -102,7 +103,7 @@ class Fetcher:
         self,
         url: str,
         *,
-        conditions: Mapping[str, str] | None = None,
+        sent: SentHeaders = NO_HEADERS,
         verify: bool = True,
         max_bytes: int = PAGE_MAX_BYTES,
         deadline_s: float = PAGE_DEADLINE_S,
@@ -110,10 +111,9 @@ class Fetcher:
         """GET of a canonical address, redirects followed. Raises `FetchFailed`; an answer of 400 or
         more is an answer.
         """
-        started = time.monotonic()
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._follow(url, conditions or {}, verify, max_bytes, started)
+                return await self._follow(url, sent, verify, max_bytes, deadline_s)
         except TimeoutError:
             raise FetchFailed(
                 f"The page was not complete within {deadline_s:g} s.", code="timeout"
@@ -131,15 +131,22 @@ class Fetcher:
             ) from None
 
     async def _follow(
-        self, url: str, conditions: Mapping[str, str], verify: bool, max_bytes: int, started: float
+        self, url: str, sent: SentHeaders, verify: bool, max_bytes: int, deadline_s: float
     ) -> FetchResult:
+        started, first = time.monotonic(), url
+        # A caller that gives a page more time gives it to a host that is silent, too.
+        silence_s = max(SILENCE_S, deadline_s) if deadline_s > PAGE_DEADLINE_S else SILENCE_S
+        timeouts = httpx.Timeout(silence_s, connect=CONNECT_S, pool=deadline_s).as_dict()
         transport = self._transport(verify=verify)
         redirects: list[str] = []
         while True:
             # No client of httpx: it keeps cookies, which must not go from one caller's job to another's, and it reads
             # `Location` even where it follows nothing, and fails at one that is no address of the web.
             request = httpx.Request(
-                "GET", url, headers={**_HEADERS, **conditions}, extensions={"timeout": _TIMEOUTS}
+                "GET",
+                url,
+                headers={**_HEADERS, **sent.to(url, first)},
+                extensions={"timeout": timeouts},
             )
             answer = await transport.handle_async_request(request)
             try:

@@ -31,6 +31,7 @@ async def batch(
     """
     egress = scraper_of(services).egress
     urls = dict.fromkeys(check_url(url, egress, f"urls[{n}]") for n, url in enumerate(body.urls))
+    await scraper_of(services).check_model_forms(body.options, owner)
     entries = [FrontierEntry(place, 0, url) for place, url in enumerate(urls)]
     job = new_job("batch", owner, entries[0].url, body, len(entries))
     settings = await scraper_of(services).settings()
@@ -40,6 +41,7 @@ async def batch(
         "batchId": job.id,
         "totalUrls": len(entries),
         "estimatedTime": most_of_host * settings.scrape_host_delay_ms / 1000,
+        **body.lowered,
     }
 
 

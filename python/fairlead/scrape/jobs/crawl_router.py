@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from fairlead.errors import Forbidden
 from fairlead.scrape.address import check_url
 from fairlead.scrape.jobs.estimate import estimate_crawl
 from fairlead.scrape.jobs.frontier import patterns_of
@@ -26,9 +27,18 @@ async def crawl(
     """The URL for polling; with a webhook also the secret that signs its events."""
     scraper = scraper_of(services)
     url = check_url(body.url, scraper.egress)
+    if body.ignore_robots_txt:
+        settings = await scraper.settings(fresh=True)
+        if settings.scrape_robots and not settings.scrape_may_ignore_robots:
+            raise Forbidden(
+                "ignoreRobotsTxt is not allowed here: an operator allows it with the setting scrapeMayIgnoreRobots.",
+                param="ignoreRobotsTxt",
+            )
     await scraper.check_patterns(patterns_of(body), owner)
+    await scraper.check_model_forms(body.page_options, owner)
     job = new_job("crawl", owner, url, body, body.pages_max)
-    return await start_job(services, job, [FrontierEntry(0, 0, url)], base, body.webhook)
+    started = await start_job(services, job, [FrontierEntry(0, 0, url)], base, body.webhook)
+    return {**started, **body.lowered}
 
 
 @router.post("/crawl/estimate", summary="Estimate a crawl")
@@ -41,4 +51,8 @@ async def estimate(
     the sources that were read within ten seconds.
     """
     url = check_url(body.url, scraper_of(services).egress)
-    return {"success": True, "estimate": await estimate_crawl(services, owner, url, body)}
+    return {
+        "success": True,
+        "estimate": await estimate_crawl(services, owner, url, body),
+        **body.lowered,
+    }

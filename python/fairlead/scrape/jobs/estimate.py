@@ -20,7 +20,7 @@ from fairlead.scrape.map.sitemap import sitemap_urls
 from fairlead.scrape.requests.jobs import EstimateRequest
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.scrape.requests.site import MapRequest
-from fairlead.scrape.scraper import Scraper, scraper_of
+from fairlead.scrape.scraper import Reading, Scraper, scraper_of
 from fairlead.store.services import Services
 
 SURVEY_DEADLINE_S: Final = 10.0
@@ -62,19 +62,20 @@ async def estimate_crawl(
     if body.depth_max == 1 and view.linked is not None:
         pages_max = min(pages_max, 1 + view.linked)
     pages = min(pages_max, len(view.known))
+    model_forms = body.scrape_options.model_forms
     return {
         "maxPages": pages_max,
         "estimatedPages": pages,
         "maxDepth": body.depth_max,
         "renderMode": "browser" if body.scrape_options.needs_browser else "http",
-        # No option of a page read in a crawl calls a model; extractionOptions ask for lists and files.
-        "estimatedLlmCalls": 0,
-        "estimatedCostUsd": 0,
+        "estimatedLlmCalls": pages * model_forms,
+        # The cost of a call depends on the model and on the page.
+        "estimatedCostUsd": None if model_forms else 0,
         "minDurationMs": pages * settings.scrape_host_delay_ms,
         "sampled": view.shown(),
         "note": (
-            "maxPages is a bound, estimatedPages what is known of the site by what was looked at. "
-            "A crawl calls no model, so it costs nothing; POST /api/extract and /api/extract-schema do."
+            "maxPages is a bound. estimatedPages counts the pages that were found within ten seconds. A crawl calls "
+            "a model for the formats json and summary alone; what that costs depends on the model."
         ),
     }
 
@@ -101,7 +102,7 @@ async def _read_start(
     tls = body.scrape_options.skip_tls_verification
     options = ScrapeOptions.model_validate({"skipTlsVerification": tls})
     try:
-        page = await scraper.scrape(url, options, owner, wants_links=True)
+        page = await scraper.scrape(url, options, owner, Reading(wants_links=True))
     except FetchFailed as failure:
         view.failures.append(failure.reason)
         return

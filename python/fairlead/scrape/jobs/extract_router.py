@@ -26,7 +26,7 @@ from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.requests.jobs import EXTRACT_PAGES_MAX, ExtractJobRequest
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.file import Connection
-from fairlead.store.services import ServicesDep
+from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/extract", tags=["scraping"])
 
@@ -46,12 +46,19 @@ async def start(
     request = body.model_copy(update={"model": await resolve_model(services, body.model, "model")})
     job = new_job("extract", owner, urls[0], request, body.pages_max)
     entries = [FrontierEntry(number, 0, url) for number, url in enumerate(urls)]
-    return await start_job(services, job, entries, base)
+    return {**await start_job(services, job, entries, base), **body.lowered}
 
 
 @router.get("/{job_id}", summary="An extraction, or how far it is", response_model=dict[str, Any])
 async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
     """`result` has `data` and `sources` when the job has ended, also when no page could be read."""
+    view = await extraction_view(services, job_id, owner)
+    # A model's data may be large, so it is not serialized on the event loop.
+    return Response(await asyncio.to_thread(orjson.dumps, view), media_type="application/json")
+
+
+async def extraction_view(services: Services, job_id: str, owner: str) -> dict[str, Any]:
+    """The job, its progress, and its result when it has ended."""
     job, progress = await services.state.read(
         lambda con: find_job_progress(con, job_id, "extract", owner)
     )
@@ -63,8 +70,7 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
             after = pages[-1].place
             await asyncio.to_thread(result.add, pages)
         view["result"] = result.view()
-    # A model's data may be large, so it is not serialized on the event loop.
-    return Response(await asyncio.to_thread(orjson.dumps, view), media_type="application/json")
+    return view
 
 
 def _next_pages(con: Connection, job_id: str, after: int) -> list[Page]:

@@ -20,6 +20,7 @@ from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.jobs.table import Page
 from fairlead.scrape.model.confidence import confidence_of
 from fairlead.scrape.model.extract import PAGE_MAX_CHARS, extract_by_schema
+from fairlead.scrape.model.forms import ANYTHING
 from fairlead.scrape.requests.jobs import ExtractJobRequest
 from fairlead.scrape.scraper import Scraper, ScrapeResult
 from fairlead.settings import ControlConfig
@@ -27,8 +28,6 @@ from fairlead.settings import ControlConfig
 TRIES: Final = 3
 WAIT_S: Final = 2.0
 WAIT_MAX_S: Final = 30.0
-# The schema of an extraction without one.
-ANYTHING: Final[dict[str, Any]] = {"type": ["object", "array"]}
 
 _TEMPORARY: Final = (RateLimited, Overloaded, UpstreamOverloaded, UpstreamRateLimited)
 

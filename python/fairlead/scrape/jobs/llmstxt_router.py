@@ -39,7 +39,7 @@ async def start(
     """A job's id and where to ask for it. The pages are those of the sitemaps and what is linked."""
     url = check_url(body.url, scraper_of(services).egress)
     job = new_job("llmstxt", owner, url, body, body.max_urls)
-    return await start_job(services, job, [FrontierEntry(0, 0, url)], base)
+    return {**await start_job(services, job, [FrontierEntry(0, 0, url)], base), **body.lowered}
 
 
 @router.get("/{job_id}", summary="A site's llms.txt, or how far it is")

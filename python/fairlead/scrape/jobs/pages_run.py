@@ -11,14 +11,22 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from fairlead.errors import FairleadError, InvalidRequest, OwnerStorageFull, StorageFull
+from fairlead.errors import (
+    FairleadError,
+    InvalidRequest,
+    OwnerStorageFull,
+    RateLimited,
+    StorageFull,
+)
 from fairlead.moment import now_ms
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.fetch.sent_headers import origin_of
 from fairlead.scrape.jobs.completion import conclude, finish
 from fairlead.scrape.jobs.extraction import Extraction
 from fairlead.scrape.jobs.frontier import Frontier, patterns_of
 from fairlead.scrape.jobs.listener import notify_page
+from fairlead.scrape.jobs.secrets import whole_request
 from fairlead.scrape.jobs.table import (
     EntryOutcome,
     FrontierEntry,
@@ -30,6 +38,7 @@ from fairlead.scrape.jobs.table import (
     frontier_of,
     list_read_urls,
 )
+from fairlead.scrape.map.discovery import Discovery
 from fairlead.scrape.map.sitemap import sitemap_urls
 from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.requests.jobs import (
@@ -40,8 +49,9 @@ from fairlead.scrape.requests.jobs import (
     ExtractJobRequest,
     LlmsTxtRequest,
 )
-from fairlead.scrape.requests.page import ScrapeRequest
-from fairlead.scrape.scraper import Scraper, ScrapeResult
+from fairlead.scrape.requests.page import ScrapeOptions, ScrapeRequest
+from fairlead.scrape.requests.site import MapRequest
+from fairlead.scrape.scraper import Reading, Scraper, ScrapeResult
 from fairlead.store.file import Connection
 from fairlead.store.key_state import why_out_of_force
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
@@ -71,7 +81,7 @@ class PagesRun:
         self._scraper = scraper
         self._job = job
         self._announce_change = announce
-        request = orjson.loads(job.options)
+        request = whole_request(services.state.sealer, job)
         self._crawl: CrawlRequest | None = None
         self._extraction: Extraction | None = None
         self._retries, self._page_deadline_s, self._fails_fast = 1, PAGE_DEADLINE_S, False
@@ -98,6 +108,12 @@ class PagesRun:
             self._options = self._options.model_copy(update={"skip_cache": True})
         self._patterns = AddressPatterns() if self._crawl is None else patterns_of(self._crawl)
         self._reader = JobReader(scraper.renderer, self._options)
+        self._reading = Reading(
+            wants_links=self._crawl is not None,
+            reader=self._reader,
+            delay_s=(self._crawl.delay or 0) if self._crawl else 0,
+            ignores_robots=self._crawl is not None and self._crawl.ignore_robots_txt,
+        )
         self._frontier = Frontier(self._crawl, job.url)
         self._pages = 0
         # Bytes of the owner's storage that were claimed and are not used yet.
@@ -116,7 +132,7 @@ class PagesRun:
         await self._take_up()
         under_way: dict[asyncio.Task[None], int] = {}
         try:
-            while not self._has_ended:
+            while not self._has_ended and self._has_time:
                 while (
                     len(under_way) < self._width
                     and self._pages + len(under_way) < self._job.pages_max
@@ -128,7 +144,9 @@ class PagesRun:
                     under_way[asyncio.create_task(self._read(place))] = place.depth
                 if not under_way:
                     break
-                done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    under_way, timeout=self._remaining_s, return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
                     del under_way[task]
                     task.result()
@@ -138,8 +156,26 @@ class PagesRun:
             await asyncio.gather(*under_way, return_exceptions=True)
             await self._reader.close()
         if not self._has_ended:
-            await self._write(lambda con: finish(con, self._job))
+            await self._write(self._finish)
             self._announce_change()
+
+    def _finish(self, con: Connection) -> None:
+        if self._has_time:
+            finish(con, self._job)
+        else:
+            reason = "timeoutMs was over: pages that had not been read by then are missing."
+            conclude(con, self._job, "completed", reason)
+
+    @property
+    def _remaining_s(self) -> float | None:
+        """The seconds that the crawl has left, if its caller has bounded them."""
+        if self._crawl is None or self._crawl.timeout_ms is None:
+            return None
+        return max(0.0, (self._job.created_at_ms + self._crawl.timeout_ms - now_ms()) / 1000)
+
+    @property
+    def _has_time(self) -> bool:
+        return self._remaining_s is None or self._remaining_s > 0
 
     async def _take_up(self) -> None:
         job_id = self._job.id
@@ -153,14 +189,34 @@ class PagesRun:
             self._pages = max(self._pages, number)
             self._frontier.mark_known(url)
             if place_number == 0:
-                self._frontier.add_host_of(url)
-        if self._crawl is not None and self._crawl.reads_sitemaps and not read:
+                self._frontier.add_start(url)
+        if self._crawl is None or read:
+            return
+        links: list[str] = []
+        if self._crawl.reads_sitemaps:
             links = await sitemap_urls(
                 self._scraper, self._job.url, self._job.pages_max, self._job.owner
             )
+        if self._crawl.use_map_discovery:
+            links += await self._mapped(self._crawl)
+        if links:
             # Stored before any of them is read: only a stored address can be finished.
             found = self._frontier.add(await self._chosen(links, 1), 1)
             await self._write(partial(extend_frontier, job_id=job_id, found=found))
+
+    async def _mapped(self, crawl: CrawlRequest) -> list[str]:
+        """The addresses that a map of the site finds."""
+        request = MapRequest.model_validate(
+            {"url": self._job.url, "includeSubdomains": crawl.allow_subdomains}
+        )
+        discovery = Discovery(self._scraper, self._job.url, self._job.owner, request)
+        try:
+            found: list[str] = (await discovery.run(AddressPatterns()))["links"]
+        except (InvalidRequest, RateLimited) as fault:
+            # The crawl reads the start page itself, and reports its failure.
+            log.info("site not mapped", job=self._job.id, error=fault.kind)
+            return []
+        return found
 
     async def _read(self, place: FrontierEntry) -> None:
         if await self._services.state.read(lambda con: why_out_of_force(con, self._job.owner)):
@@ -175,7 +231,7 @@ class PagesRun:
                 scraped = await self._scrape(place.url)
                 is_new = self._is_new(place, scraped)
                 if self._crawl is not None and not self._crawl.sitemaps_only:
-                    chosen = await self._chosen(scraped.links, place.depth + 1)
+                    chosen = await self._chosen(scraped.links, place.depth + 1, scraped.url)
                 if self._extraction is not None and is_new:
                     scraped = await self._extraction.extract(scraped)
         except FetchFailed as fault:
@@ -204,9 +260,9 @@ class PagesRun:
         found = self._frontier.add(chosen, place.depth + 1)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
 
-    async def _chosen(self, links: list[str], depth: int) -> list[str]:
+    async def _chosen(self, links: list[str], depth: int, page: str | None = None) -> list[str]:
         """The links that the job's patterns take. `_PatternsFailed` where they take too long: every page would."""
-        candidates = self._frontier.candidates(links, depth)
+        candidates = self._frontier.candidates(links, depth, page)
         while True:
             try:
                 return await self._scraper.choose(self._patterns, candidates, self._job.owner)
@@ -222,8 +278,15 @@ class PagesRun:
         if self._crawl is None:
             return True
         if place.place == 0:
-            self._frontier.add_host_of(scraped.url)
-        return scraped.url == place.url or self._frontier.mark_known(scraped.url)
+            self._frontier.add_start(scraped.url)
+        is_own = self._frontier.is_one(scraped.url, place.url)
+        return is_own or self._frontier.mark_known(scraped.url)
+
+    def _options_of(self, url: str) -> ScrapeOptions:
+        """How a page is read. A crawl's headers and cookies are for the origin where it starts."""
+        if self._crawl is None or origin_of(url) == origin_of(self._job.url):
+            return self._options
+        return self._options.without_secrets()
 
     async def _scrape(self, url: str) -> ScrapeResult:
         """The page; a temporary failure is retried as often as the request allows."""
@@ -232,10 +295,9 @@ class PagesRun:
             try:
                 return await self._scraper.scrape(
                     url,
-                    self._options,
+                    self._options_of(url),
                     self._job.owner,
-                    wants_links=self._crawl is not None,
-                    reader=self._reader,
+                    self._reading,
                 )
             except FetchFailed as failure:
                 if tries >= self._retries or not failure.is_temporary:

@@ -31,6 +31,7 @@ from fairlead.scrape.jobs.table import (
 )
 from fairlead.scrape.map.cache import sweep_maps
 from fairlead.scrape.scraper import Scraper, scraper_of
+from fairlead.store.call_windows import sweep_call_windows
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.owner_bytes import MIB, count_bytes
@@ -153,4 +154,5 @@ def _sweep(con: Connection) -> None:
     sweep_maps(con, at_ms)
     sweep_css_schemas(con, at_ms)
     sweep_fingerprints(con, at_ms)
+    sweep_call_windows(con)
     count_bytes(con)

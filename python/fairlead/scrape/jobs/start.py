@@ -13,6 +13,7 @@ from fairlead.moment import now_ms
 from fairlead.net.host import AddressRefused
 from fairlead.scrape.jobs.listener import insert_listener, notify_started
 from fairlead.scrape.jobs.runner import JobRunner
+from fairlead.scrape.jobs.secrets import seal_secrets
 from fairlead.scrape.jobs.table import FIRST_STATUS, FrontierEntry, Job, Kind, insert_job
 from fairlead.scrape.requests.fields import RequestBody
 from fairlead.store.file import Connection
@@ -52,8 +53,8 @@ async def start_job(
     base: str,
     webhook: str | None = None,
 ) -> dict[str, Any]:
-    """Stores the job with its first addresses and wakes the runner. The answer says where to ask for the job, and
-    with a `webhook` also the secret that its events are signed with.
+    """Stores the job with its first addresses, its headers and cookies sealed, and wakes the runner. The answer says
+    where to ask for the job, and with a `webhook` also the secret that its events are signed with.
     """
     view: dict[str, Any] = {
         "success": True,
@@ -61,6 +62,7 @@ async def start_job(
         "url": f"{base}{PATHS[job.kind]}/{job.id}",
         "status": job.status,
     }
+    job = seal_secrets(services.state.sealer, job)
     target: str | None = None
     secret = _core.new_webhook_secret()
     if webhook is not None:

@@ -49,6 +49,8 @@ class Job:
     created_at_ms: int
     ended_at_ms: int | None
     expires_at_ms: int | None
+    secrets_sealed: bytes | None = None
+    """Headers and cookies of the request (`jobs/secrets.py`). Deleted when the job ends."""
 
     @property
     def is_active(self) -> bool:
@@ -74,7 +76,11 @@ class Page:
 
 _JOBS: Final = Table("scrape_jobs", Job)
 _PAGES: Final = Table("scrape_pages", Page)
-_JOB_IN_LIST = ", ".join(_JOBS.columns).replace("options", "'' AS options")
+_JOB_IN_LIST = (
+    ", ".join(_JOBS.columns)
+    .replace("options", "'' AS options")
+    .replace("secrets_sealed", "NULL AS secrets_sealed")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +220,10 @@ def count_pages(con: Connection, job_ids: list[str]) -> dict[str, int]:
 
 
 def job_with_options(con: Connection, job: Job) -> Job:
-    """The job with its options."""
-    row = con.execute("SELECT options FROM scrape_jobs WHERE id = ?", [job.id]).fetchone()
-    return job if row is None else replace(job, options=str(row[0]))
+    """The job with its options and its sealed secrets."""
+    query = "SELECT options, secrets_sealed FROM scrape_jobs WHERE id = ?"
+    row = con.execute(query, [job.id]).fetchone()
+    return job if row is None else replace(job, options=str(row[0]), secrets_sealed=row[1])
 
 
 def progress_of(con: Connection, job: Job) -> Progress:
@@ -274,10 +281,13 @@ def list_pages(
     return _PAGES.select(con, rest, job_id, after, last[0], status, status)
 
 
-def last_number(con: Connection, job_id: str) -> int:
-    """The highest number of the job's pages; 0 where there is none."""
-    query = "SELECT coalesce(max(number), 0) FROM scrape_pages WHERE job_id = ?"
-    return read_number(con, query, [job_id])
+def last_number(con: Connection, job_id: str, status: str | None = None) -> int:
+    """The highest number of the job's pages, or of those with a status; 0 where there is none."""
+    query = (
+        "SELECT coalesce(max(number), 0) FROM scrape_pages "
+        "WHERE job_id = ? AND (?::VARCHAR IS NULL OR status = ?)"
+    )
+    return read_number(con, query, [job_id, status, status])
 
 
 def list_failures(con: Connection, job_id: str, limit: int) -> list[Page]:
@@ -355,9 +365,10 @@ def _insert_page(con: Connection, job_id: str, page: Page) -> None:
 
 
 def end_job(con: Connection, job_id: str, end: JobEnd) -> bool:
-    """Gives a job its last status and forgets its frontier; False when it has one already."""
+    """Gives a job its last status and deletes its frontier and its secrets; False when it has one already."""
     row = con.execute(
-        f"UPDATE scrape_jobs SET status = ?, error = ?, ended_at_ms = ?, expires_at_ms = ? "
+        f"UPDATE scrape_jobs SET status = ?, error = ?, ended_at_ms = ?, expires_at_ms = ?, "
+        "secrets_sealed = NULL "
         f"WHERE id = ? AND {_ACTIVE} RETURNING 1",
         [end.status, end.error, end.at_ms, end.expires_at_ms, job_id],
     ).fetchone()

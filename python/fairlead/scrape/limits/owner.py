@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
 from typing import Annotated, Final
 
 from fastapi import Depends
@@ -16,34 +14,13 @@ from fairlead.errors import RateLimited, Unauthenticated
 from fairlead.moment import now_ms
 from fairlead.scrape.limits.quota import daily_calls_of
 from fairlead.scrape.scraper import scraper_of
+from fairlead.store.call_windows import WINDOW_MS, CallWindows, call_windows_of
+from fairlead.store.operator_settings import OperatorSettings
 from fairlead.store.services import services_of
 
-WINDOW_S: Final = 60.0
-OWNERS_MAX: Final = 10_000
+_CRAWL_STARTS: Final = frozenset({("POST", "/api/crawl"), ("POST", "/v2/crawl")})
 # GET routes that read pages, so they count towards the day.
 _COUNTED_GETS: Final = ("/api/reader", "/api/endpoints/", "/api/map/health")
-
-
-class CallLimit:
-    """Calls of each key in the present minute, for the `OWNERS_MAX` keys that called last."""
-
-    def __init__(self) -> None:
-        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()
-
-    def spend(self, owner: str, most: int, now_s: float) -> None:
-        """Counts a call; `RateLimited` when the minute has no room for it."""
-        begun_s, count = self._windows.pop(owner, (now_s, 0))
-        if now_s - begun_s >= WINDOW_S:
-            begun_s, count = now_s, 0
-        if most and count >= most:
-            self._windows[owner] = (begun_s, count)
-            raise RateLimited(
-                "Too many requests: slow down and retry later.",
-                retry_after_s=max(1, round(begun_s + WINDOW_S - now_s)),
-            )
-        self._windows[owner] = (begun_s, count + 1)
-        while len(self._windows) > OWNERS_MAX:
-            self._windows.popitem(last=False)
 
 
 async def _owner(request: Request, response: Response) -> str:
@@ -51,16 +28,64 @@ async def _owner(request: Request, response: Response) -> str:
     if principal.kind != "key" or principal.id is None:
         raise Unauthenticated("A gateway API key is required: send `X-API-Key: sk-fl-...`.")
     services = services_of(request)
-    limit = services.singleton(CallLimit, CallLimit)
     settings = await scraper_of(services).settings()
-    limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
-    if _is_counted(request):
+    is_counted = _is_counted(request)
+    rates = await spend_call(
+        call_windows_of(services), principal.id, limits_of(request, settings, is_counted), now_ms()
+    )
+    response.headers.update(rates)
+    if is_counted:
         most = settings.scrape_requests_per_day
-        made = await daily_calls_of(services).spend(principal.id, most, now_ms())
+        try:
+            made = await daily_calls_of(services).spend(principal.id, most, now_ms())
+        except RateLimited as refusal:
+            refusal.headers = {**rates, "x-quota-limit": str(most), "x-quota-remaining": "0"}
+            raise
         if most:
             response.headers["x-quota-limit"] = str(most)
             response.headers["x-quota-remaining"] = str(most - made)
     return principal.id
+
+
+def limits_of(request: Request, settings: OperatorSettings, is_counted: bool) -> dict[str, int]:
+    """The classes of a call, and the calls that a key has of each in a minute; 0 is no limit."""
+    if (request.method, request.url.path) in _CRAWL_STARTS:
+        own = {"crawls": settings.scrape_crawls_per_minute}
+    elif is_counted:
+        own = {"expensive": settings.scrape_expensive_per_minute}
+    else:
+        own = {"status": settings.scrape_status_per_minute}
+    return {"all": settings.scrape_requests_per_minute, **own}
+
+
+async def spend_call(
+    windows: CallWindows, owner: str, limits: dict[str, int], at_ms: int
+) -> dict[str, str]:
+    """Counts a call under its classes; the headers `ratelimit-*` of the class that has least left. `RateLimited` when
+    a class has no room for it.
+    """
+    bounded = {name: most for name, most in limits.items() if most}
+    if not bounded:
+        return {}
+    counted = await windows.count([f"scrape:{name}:{owner}" for name in bounded], at_ms)
+    left = {
+        name: (most - window.calls, most, window.ends_in_s(at_ms))
+        for (name, most), window in zip(bounded.items(), counted, strict=True)
+    }
+    remaining, most, reset_s = min(left.values())
+    headers = {
+        "ratelimit-limit": str(most),
+        "ratelimit-remaining": str(max(0, remaining)),
+        "ratelimit-reset": str(reset_s),
+        "ratelimit-policy": f"{most};w={WINDOW_MS // 1000}",
+    }
+    if remaining < 0:
+        refusal = RateLimited(
+            "Too many requests: slow down and retry later.", retry_after_s=reset_s
+        )
+        refusal.headers = headers
+        raise refusal
+    return headers
 
 
 def _is_counted(request: Request) -> bool:

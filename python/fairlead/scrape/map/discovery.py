@@ -12,7 +12,7 @@ from fairlead.scrape.map.sitemap import sitemap_urls
 from fairlead.scrape.page.patterns import AddressPatterns
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.scrape.requests.site import MapRequest
-from fairlead.scrape.scraper import Scraper
+from fairlead.scrape.scraper import Reading, Scraper
 
 MAP_PAGES_MAX: Final = 10
 
@@ -67,7 +67,9 @@ class Discovery:
             target = waiting.pop(0)
             read += 1
             try:
-                scraped = await self._scraper.scrape(target, options, self._owner, wants_links=True)
+                scraped = await self._scraper.scrape(
+                    target, options, self._owner, Reading(wants_links=True)
+                )
             except FetchFailed as failure:
                 if target == self._url and not self._found:
                     raise InvalidRequest(failure.reason, param="url") from None

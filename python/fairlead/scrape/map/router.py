@@ -83,6 +83,7 @@ async def map_site(body: MapRequest, services: ServicesDep, owner: OwnerDep) -> 
             "partial": found["partial"],
         },
     }
+    view |= body.lowered
     if entry is not None:
         view["metadata"]["cachedAt"] = iso(moment_of(entry.stored_at_ms))
     return view

@@ -59,6 +59,15 @@ class ReadOptions:
     forms: list[str] = field(default_factory=list)
     fingerprint: bool = False
     is_document: bool = False
+    include_tags: list[str] = field(default_factory=list)
+    exclude_tags: list[str] = field(default_factory=list)
+    remove_base64_images: bool = False
+    looks_for_shell: bool = False
+
+    @property
+    def edits(self) -> bool:
+        """Whether elements are chosen or left out before the page is read (`page/selection.py`)."""
+        return bool(self.include_tags or self.exclude_tags or self.remove_base64_images)
 
 
 def extract(source: Source, options: ReadOptions) -> tuple[dict[str, Any], list[str]]:

@@ -103,7 +103,9 @@ class Pool:
     async def read(
         self, source: Source, options: ReadOptions, owner: str = ""
     ) -> tuple[dict[str, Any], list[str]]:
-        """`extract.extract` in a process of the pool, in bounded time. `ReadFailed`."""
+        """`selection.extract_selected` in a process of the pool, in bounded time. `InvalidRequest` for a selector that
+        is not supported, `ReadFailed`.
+        """
         head = {
             "url": source.url,
             "content_type": source.content_type,
@@ -111,6 +113,8 @@ class Pool:
             "options": asdict(options),
         }
         answer = await self._answer(head, source.body, owner)
+        if "refused" in answer:
+            raise InvalidRequest(answer["refused"])
         return answer["document"], answer["links"]
 
     async def select(

@@ -3,7 +3,7 @@
 It takes frames from a socket and answers each: 4 bytes of length (big-endian) and then the content. A
 question is two frames, a head as JSON and a body; an answer is one, as JSON:
 
-    {"url", "content_type", "redirects", "options"}, the page    {"document", "links"}
+    {"url", "content_type", "redirects", "options"}, the page    {"document", "links"} or {"refused"}
     {"url", "plan"}, HTML in UTF-8                            {"selected"}
     {"url", "addresses_max"}, the sitemap                     {"sitemap"}
     {"judges": true}, {"schema", "data"?} as JSON             {"refused"} or {"violations"}
@@ -24,7 +24,8 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, extract, select
+from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, select
+from fairlead.scrape.page.selection import BadSelector, extract_selected
 from fairlead.scrape.page.sitemap import read_sitemap
 
 MEMORY_MAX_BYTES: Final = 1024 * 1024 * 1024
@@ -71,8 +72,10 @@ def _read(head: dict[str, Any], body: bytes) -> bytes:
 
                 document = read_document(source, options)
             else:
-                document, links = extract(source, options)
+                document, links = extract_selected(source, options)
             answer = {"document": document, "links": links}
+    except BadSelector as reason:
+        return orjson.dumps({"refused": str(reason)})
     except Unreadable as reason:
         return orjson.dumps({"unreadable": str(reason)})
     except MemoryError:

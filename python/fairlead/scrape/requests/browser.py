@@ -9,13 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.scrape.requests.fields import RequestBody, Selector, StepMs, Url
 from fairlead.scrape.requests.page import ScrapeOptions, StepOptions
-
-
-class Viewport(RequestBody):
-    """The size of a tab in pixels."""
-
-    width: Annotated[StrictInt, Field(ge=200, le=4000)]
-    height: Annotated[StrictInt, Field(ge=200, le=4000)]
+from fairlead.scrape.requests.presentation import Cookies, Headers, Location, Viewport
 
 
 class SessionRequest(RequestBody):
@@ -24,6 +18,19 @@ class SessionRequest(RequestBody):
     initial_url: Url | None = None
     user_agent: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
     viewport: Viewport | None = None
+    headers: Headers = Field(default={})
+    cookies: Cookies = Field(default={})
+    mobile: StrictBool = False
+    location: Location | None = None
+
+    @model_validator(mode="after")
+    def _has_an_origin(self) -> Self:
+        if (self.headers or self.cookies) and self.initial_url is None:
+            raise PydanticCustomError(
+                "no_valid_fields",
+                "headers and cookies are for the origin of initialUrl: send it with them.",
+            )
+        return self
 
 
 class DiscoverOptions(StepOptions):

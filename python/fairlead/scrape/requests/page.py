@@ -13,11 +13,13 @@ from pydantic import (
     StrictStr,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from fairlead.scrape.requests.fields import (
     KeptS,
     ModelName,
     PauseMs,
+    Prompt,
     RequestBody,
     Selector,
     SessionId,
@@ -25,6 +27,14 @@ from fairlead.scrape.requests.fields import (
     Url,
     lowered_to,
     one_of,
+)
+from fairlead.scrape.requests.presentation import (
+    Cookies,
+    Headers,
+    Location,
+    ScreenshotOptions,
+    Tags,
+    TimeoutMs,
 )
 
 
@@ -80,7 +90,29 @@ Format = Literal[
     "pdf",
     "mhtml",
     "changeTracking",
+    "json",
+    "summary",
 ]
+
+
+BrowserUse = StrictBool | Literal["auto"] | None
+
+
+class JsonOptions(RequestBody):
+    """The data that the format `json` extracts."""
+
+    schema_: dict[str, Any] | None = Field(
+        None, alias="schema", description="A JSON Schema that the data fits."
+    )
+    prompt: Prompt | None = Field(None, description="What to look for.")
+
+    @model_validator(mode="after")
+    def _has_a_question(self) -> Self:
+        if self.prompt is None and self.schema_ is None:
+            raise PydanticCustomError(
+                "no_valid_fields", "jsonOptions needs schema, prompt or both."
+            )
+        return self
 
 
 class ScrapeOptions(CommonOptions):
@@ -88,7 +120,11 @@ class ScrapeOptions(CommonOptions):
 
     only_main_content: StrictBool = True
     fit_markdown: StrictBool = False
-    use_browser: StrictBool = False
+    use_browser: BrowserUse = Field(
+        None,
+        description="`auto` uses a browser where the page that HTTP gives is a shell that its scripts fill. Without it "
+        "the setting `scrapeBrowser` counts.",
+    )
     stealth_mode: StrictBool = Field(
         False, description="A browser's usual headers and languages; nothing that evades detection."
     )
@@ -101,13 +137,60 @@ class ScrapeOptions(CommonOptions):
     formats: list[Format] = Field(
         default=[], max_length=20, description="More forms of the page, in `formats`."
     )
+    json_options: JsonOptions | None = Field(
+        None, description="The data that the format `json` extracts; required with it."
+    )
+    model: ModelName | None = Field(
+        None,
+        description="The model of the formats `json` and `summary`; without it that of the setting `scrapeModel`.",
+    )
+    max_age: Annotated[StrictInt, Field(gt=0), lowered_to(30 * 86_400_000)] | None = Field(
+        None, description="Milliseconds: a cached copy that is older is not used."
+    )
     session_id: SessionId = None
+    headers: Headers = Field(default={})
+    cookies: Cookies = Field(default={})
+    include_tags: Tags = Field(
+        default=[],
+        description="CSS selectors: the content is these elements alone; onlyMainContent does not apply then.",
+    )
+    exclude_tags: Tags = Field(
+        default=[], description="CSS selectors of elements that are left out."
+    )
+    remove_base64_images: StrictBool = Field(
+        False, description="Whether pictures are left out whose bytes are in the page."
+    )
+    mobile: StrictBool = Field(
+        False,
+        description="Whether the page is requested as a phone requests it. A browser has a phone's screen.",
+    )
+    timeout: TimeoutMs | None = Field(
+        None,
+        description="Milliseconds for the whole page. A call that waits for its answer takes 55000 at most.",
+    )
+    screenshot: ScreenshotOptions | None = Field(
+        None, description="How the screenshot is made; asks for one, too."
+    )
+    location: Location | None = None
+
+    @model_validator(mode="after")
+    def _says_what_data(self) -> Self:
+        if "json" in self.formats and self.json_options is None:
+            raise PydanticCustomError(
+                "no_valid_fields", "The format json needs jsonOptions with schema, prompt or both."
+            )
+        return self
+
+    @property
+    def model_forms(self) -> int:
+        """How many of the requested formats a model writes."""
+        return len({"json", "summary"} & set(self.formats))
 
     @property
     def needs_browser(self) -> bool:
         """Whether plain HTTP cannot do what is asked."""
         return (
-            self.use_browser
+            self.use_browser is True
             or self.wants_picture
             or self.wants_downloads
             or self.wants_print
@@ -117,7 +200,23 @@ class ScrapeOptions(CommonOptions):
     @property
     def wants_picture(self) -> bool:
         """Whether a picture of the page is requested."""
-        return self.wants("screenshot")
+        return self.screenshot is not None or self.wants("screenshot")
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The seconds that the page may take, if the caller has said so."""
+        return None if self.timeout is None else self.timeout / 1000
+
+    def without_secrets(self) -> Self:
+        """The options for a page of an origin that headers and cookies are not for."""
+        if not (self.headers or self.cookies):
+            return self
+        return self.model_copy(update={"headers": {}, "cookies": {}})
+
+    @property
+    def names_wait(self) -> bool:
+        """Whether the caller says when a render has ended."""
+        return bool(self.wait_for_selector or self.wait_for_timeout)
 
     def wants(self, name: str) -> bool:
         """Whether this is requested, in `formats` or in `extractionOptions`."""

@@ -13,7 +13,7 @@ from fairlead.scrape.saved.template import Parameters, Template
 
 class MapRequest(RequestBody):
     url: Url
-    max_urls: Annotated[StrictInt, Field(ge=1, le=30_000)] = 5000
+    max_urls: Annotated[StrictInt, Field(ge=1), lowered_to(30_000)] = 5000
     include_subdomains: StrictBool = True
     search_query: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
     skip_sitemaps: StrictBool = False
@@ -31,7 +31,7 @@ class MapRequest(RequestBody):
 
 class SearchRequest(RequestBody):
     query: Annotated[StrictStr, Field(min_length=1, max_length=500)]
-    limit: Annotated[StrictInt, Field(ge=1, le=50)] = 10
+    limit: Annotated[StrictInt, Field(ge=1), lowered_to(50)] = 10
     provider: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
         None, description="The name of one search provider, which then answers alone."
     )

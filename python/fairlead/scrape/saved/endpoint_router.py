@@ -100,6 +100,11 @@ async def _check(fields: EndpointRequest, scraper: Scraper, owner: str) -> None:
     body = {"url": "http://x", "options": fields.options} | (
         {} if fields.schema_ is None else {"schema": fields.schema_}
     )
+    if fields.options.get("headers") or fields.options.get("cookies"):
+        raise InvalidRequest(
+            "options of a saved endpoint must not have headers or cookies: use a scrape or a browser session.",
+            param="options",
+        )
     try:
         kind.model_validate(body)
     except ValidationError as fault:

@@ -13,6 +13,8 @@ pub(super) const FORM_24M: Body = Body::Parts { limit_bytes: 24 * MIB };
 /// A document of 25 MiB in base64, with its JSON.
 pub(super) const JSON_34M: Body = Body::Json { limit_bytes: 34 * MIB };
 pub(super) const FILE_100M: Body = Body::File { limit_bytes: 100 * MIB };
+/// A form with a document of 25 MiB and its options.
+pub(super) const UPLOAD_26M: Body = Body::Upload { limit_bytes: 26 * MIB };
 pub(super) const UPLOAD_512M: Body = Body::Upload { limit_bytes: 512 * MIB };
 
 pub(super) const fn public(

@@ -132,6 +132,17 @@ pub fn surface_at(path: &str) -> Option<Surface> {
     routes_at(path).next().map(|(route, _)| route.surface)
 }
 
+/// The error format of a path that no route has, if it is below a path of the scraping API: its clients expect one format for
+/// every error, such as that of an id with a character that no id has.
+pub fn surface_below(path: &str) -> Option<Surface> {
+    let is_below = |route: &&Route| {
+        let fixed = route.path.split('{').next().unwrap_or_default();
+        route.surface == Surface::Scraping && fixed.len() < route.path.len() && path.starts_with(fixed)
+    };
+    let is_firecrawl = || path.starts_with("/v2/") && unserved(path).is_some();
+    (all().any(|route| is_below(&route)) || is_firecrawl()).then_some(Surface::Scraping)
+}
+
 /// Who may call a path, with any method.
 pub fn tier_at(path: &str) -> Option<Tier> {
     routes_at(path).next().map(|(route, _)| route.tier)

@@ -38,6 +38,21 @@ fn a_path_that_is_not_served_says_what_is() {
 }
 
 #[test]
+fn paths_below_the_scraping_api_have_its_error_format() {
+    for path in
+        ["/api/crawl/a%00b", "/api/crawl/a%2fb/errors", "/api/sites/ ", "/v2/crawl/\u{e9}", "/v2/batch/scrape/%"]
+    {
+        assert_eq!(surface_below(path), Some(Surface::Scraping), "{path}");
+    }
+    for path in ["/v2/agent", "/v2/monitor/m/checks", "/v2/search/research", "/v2/scrape/s/interact"] {
+        assert_eq!(surface_below(path), Some(Surface::Scraping), "{path}");
+    }
+    for path in ["/api/crawler/x", "/api/keys/a%00b", "/v2/chat", "/v2/embed", "/v1/vector_stores"] {
+        assert_eq!(surface_below(path), None, "{path}");
+    }
+}
+
+#[test]
 fn a_literal_wins_over_a_pattern() {
     assert_eq!(path_of("POST", "/api/providers/validate"), Some("/api/providers/validate"));
     assert_eq!(path_of("GET", "/api/providers/validate"), Some("/api/providers/{id}"));

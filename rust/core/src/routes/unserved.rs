@@ -40,6 +40,33 @@ const UNSERVED: &[(&str, &str)] = &[
     ("/ollama/api/delete", "Models are not deleted here: GET /ollama/api/tags lists the models of the providers."),
     ("/ollama/api/blobs", "Models are not stored here: GET /ollama/api/tags lists the models of the providers."),
     ("/ollama/api/ps", "No model is loaded into memory here: GET /ollama/api/tags lists the models that can be called."),
+    (
+        "/v2/agent",
+        "Firecrawl's agent is not served: POST /api/agent runs a model in a browser until it reaches a goal.",
+    ),
+    (
+        "/v2/monitor",
+        "Firecrawl's monitors are not served: scrape the page again with the format changeTracking at POST /v2/scrape.",
+    ),
+    (
+        "/v2/search/research",
+        "Firecrawl's research is not served: use POST /v2/search, and POST /v2/scrape for the pages that it finds.",
+    ),
+    ("/v2/search/developer", "Firecrawl's developer search is not served: use POST /v2/search."),
+    ("/v2/search/gov", "Firecrawl's government search is not served: use POST /v2/search."),
+    ("/v2/browser", "Firecrawl's browser is not served: POST /api/browser/sessions opens a browser session."),
+    (
+        "/v2/scrape",
+        "Interaction with a scraped page is not served: POST /api/browser/sessions opens a browser session.",
+    ),
+    (
+        "/v2/team",
+        "Credits are not counted here: GET /api/usage shows the key's calls of today and how many are left.",
+    ),
+    (
+        "/v2/concurrency-check",
+        "Concurrency is not reported here: GET /api/usage shows the key's calls of today and how many are left.",
+    ),
 ];
 
 /// The replacement for a path that no route has.

@@ -37,7 +37,7 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
 }
 
 /// Routes that start work which continues after their answer.
-const JOBS: [&str; 9] = [
+const JOBS: [&str; 12] = [
     "/v1beta/interactions",
     "/v1/interactions",
     "/api/crawl",
@@ -47,6 +47,9 @@ const JOBS: [&str; 9] = [
     "/api/extract",
     "/api/agent",
     "/api/browser/sessions",
+    "/v2/crawl",
+    "/v2/batch/scrape",
+    "/v2/extract",
 ];
 
 /// Whether the route starts work that control performs later for the caller: it counts against the key's limits when it is

@@ -300,7 +300,8 @@ fn surface_of(path: &str) -> Surface {
         _ if path.starts_with("/v1beta/") => Surface::Gemini,
         _ if path.starts_with("/ollama/") => Surface::Ollama,
         _ if path.starts_with("/v1/") || path.starts_with("/api/v1/") => Surface::OpenAi,
-        _ => Surface::Management,
+        None => routes::surface_below(path).unwrap_or(Surface::Management),
+        Some(_) => Surface::Management,
     }
 }
 

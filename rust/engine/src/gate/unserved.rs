@@ -67,7 +67,8 @@ impl Address {
             format!("Azure's paths are not served: use the base URL `{origin}/v1` and name the model as `<prefix>/<model>`.")
         } else if first == "v2" {
             format!(
-                "Of Cohere's version 2 only `POST /v2/rerank` is served; embeddings are `POST {origin}/v1/embeddings`."
+                "The paths of version 2 are Firecrawl's (`POST {origin}/v2/scrape`) and Cohere's `POST /v2/rerank`; \
+                 embeddings are `POST {origin}/v1/embeddings`."
             )
         } else {
             self.by_dialect(path)

@@ -49,7 +49,9 @@ async def ended(scraping: Scraping, path: str) -> Any:
 
 
 async def crawled(scraping: Scraping, url: str, **fields: Any) -> Any:
-    started = await scraping.ask("POST", "/api/crawl", {"url": url, **fields})
+    """A crawl of the whole host, unless `fields` say otherwise, once it has ended."""
+    body = {"url": url, "crawlEntireDomain": True, **fields}
+    started = await scraping.ask("POST", "/api/crawl", body)
     assert started["success"] is True
     assert started["status"] == "scraping"
     assert started["url"].endswith(f"/api/crawl/{started['id']}")
@@ -151,7 +153,9 @@ async def test_a_start_page_that_is_not_read_fails_the_crawl(scraping, site) -> 
 
 async def test_a_cancelled_crawl_stays_cancelled(scraping, site) -> None:
     started = await scraping.ask(
-        "POST", "/api/crawl", {"url": site.url("/slow/1?s=0.3"), "limit": 30}
+        "POST",
+        "/api/crawl",
+        {"url": site.url("/slow/1?s=0.3"), "limit": 30, "crawlEntireDomain": True},
     )
     path = f"/api/crawl/{started['id']}"
     active = await scraping.ask("GET", "/api/crawl/active")
@@ -195,6 +199,7 @@ async def test_jobs_belong_to_their_key(scraping, site) -> None:
 async def test_progress_is_told_as_it_happens(scraping, site) -> None:
     body = {
         "url": site.url("/pages/0"),
+        "crawlEntireDomain": True,
         "limit": 20,
         "scrapeOptions": {"extractorFormat": "markdown"},
     }
@@ -269,6 +274,7 @@ async def test_a_job_goes_on_after_a_restart_from_the_page_it_reached(tmp_path, 
             "/api/crawl",
             {
                 "url": site.url("/slow/1?s=0.21"),
+                "crawlEntireDomain": True,
                 "limit": 31,
                 "crawlOptions": {"maxConcurrentCrawlers": 2},
             },
@@ -376,9 +382,9 @@ async def test_scrape_options_of_a_site_are_free_form(scraping, site) -> None:
             await scraping.ask("POST", path, {**body, "scrapeOptions": wrong}, expect=400)
     # A member that no crawl has is a mistake of the caller's, and is named.
     told = await scraping.ask(
-        "POST", "/api/crawl", {"url": site.url("/"), "strategy": "bfs"}, expect=400
+        "POST", "/api/crawl", {"url": site.url("/"), "politeness": 1}, expect=400
     )
-    assert "strategy" in told["error"]
+    assert "politeness" in told["error"]
     await scraping.ask(
         "POST", "/api/scrape", {"url": site.url("/article"), "options": {"cacheTtl": 10**9}}
     )

@@ -138,7 +138,11 @@ async def test_a_job_whose_patterns_take_too_long_fails(
             monkeypatch.setattr(scraper.pool, "_read_deadline_s", 15.0)
 
     monkeypatch.setattr(scraper.pool, "choose", too_late)
-    body = {"url": site.url("/pages/0"), "includePaths": ["/pages/"]}
+    body = {
+        "url": site.url("/pages/0"),
+        "crawlEntireDomain": True,
+        "includePaths": ["/pages/"],
+    }
     started = await scraping.ask("POST", "/api/crawl", body)
     answer = await ended(scraping, f"/api/crawl/{started['id']}")
     assert (answer["status"], "patterns took too long" in answer["error"]) == ("failed", True)

@@ -3,7 +3,7 @@
 //! `inference`, `dialects`, `surfaces`, `ollama` and `anthropic` hold the calls to models. `gateway`, `resilience`,
 //! `health`, `usage`, `cache`, `context`, `backups` and `audit` are for management, and `identity`, `oauth` and
 //! `service` for authentication and webhooks of callers. The others are `agents`, `tasks`, `board`, `dashboard`,
-//! `jobs`, `scraping`, `coding_tools` and `webhooks`.
+//! `jobs`, `scraping`, `firecrawl`, `coding_tools` and `webhooks`.
 
 use super::Route;
 
@@ -17,6 +17,7 @@ mod coding_tools;
 mod context;
 mod dashboard;
 mod dialects;
+mod firecrawl;
 mod gateway;
 mod health;
 mod identity;
@@ -47,6 +48,7 @@ pub(super) static TABLES: &[&[Route]] = &[
     webhooks::ROUTES,
     service::ROUTES,
     scraping::ROUTES,
+    firecrawl::ROUTES,
     board::ROUTES,
     dashboard::ROUTES,
     tasks::ROUTES,
