@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from fairlead.errors import InvalidRequest
+from fairlead.net.url import split_url
 
 _FIELDS: Final = {"api_version": "apiVersion", "deployments": "deployments"}
 _WITHOUT_VERSION: Final = "/v1"
@@ -27,7 +27,7 @@ def azure_endpoint(url: str, version: str | None) -> AzureAddress:
     versions, or the endpoint that Azure's portal shows, with or without `/openai` and `/v1`.
     """
     base_url = url.rstrip("/")
-    if not urlsplit(base_url).path:
+    if not split_url(base_url).path:
         base_url += _ROOT + _WITHOUT_VERSION
     if version is None:
         if base_url.endswith(_ROOT):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from fairlead.errors import InvalidRequest
+from fairlead.net.url import split_url
 
 # Hosts that a credential of the machine may be sent to, by the end of their names.
 _AWS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -54,7 +54,7 @@ def check_host(auth_type: str, specific: dict[str, Any]) -> None:
     kind, base_url = OBTAINED.get(auth_type), specific.get("base_url")
     if kind is None or kind.hosts is None or base_url is None:
         return
-    host = (urlsplit(base_url).hostname or "").lower()
+    host = (split_url(base_url).hostname or "").lower()
     if not host.endswith(kind.hosts) and not _is_private(host):
         known = " or ".join(f"*{each}" for each in kind.hosts)
         raise InvalidRequest(

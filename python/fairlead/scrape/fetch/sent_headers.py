@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from fairlead import __version__
+from fairlead.net.url import split_url
 from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.scrape.requests.presentation import Location
 
@@ -58,6 +58,6 @@ def private_headers(headers: Mapping[str, str], cookies: Mapping[str, str]) -> d
 
 def origin_of(url: str) -> tuple[str, str, int]:
     """Scheme, host and port of an address."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return parts.scheme, (parts.hostname or "").lower(), port

@@ -65,7 +65,7 @@ class Frontier:
 
     def add_start(self, url: str) -> None:
         """Adds the site of an address: that of the request, and where it was redirected to."""
-        parts = urlsplit(url)
+        parts = split_url(url)
         self._starts.setdefault(parts.netloc, set()).add(parts.path)
 
     @property
@@ -124,7 +124,7 @@ class Frontier:
 
     def _is_inside(self, url: str) -> bool:
         """Whether a page is of the site: below the path of a start, or on a subdomain if those are allowed."""
-        parts = urlsplit(url)
+        parts = split_url(url)
         if parts.netloc in self._starts:
             if self._request is None or self._request.reads_whole_host:
                 return True
@@ -136,7 +136,7 @@ class Frontier:
         return is_allowed and any(host.endswith("." + own) for own in self._starts)
 
     def _is_elsewhere(self, url: str) -> bool:
-        return urlsplit(url).netloc not in self._starts
+        return split_url(url).netloc not in self._starts
 
 
 def _is_below(path: str, start: str) -> bool:
