@@ -93,7 +93,7 @@ SETTINGS: Final = (
         "Overrides",
         (
             Field("modelName", "Shown as", most=200),
-            Field("isHidden", "RemainingLimit out of lists", "switch", "It can still be called."),
+            Field("isHidden", "Not in lists", "switch", "It can still be called."),
             Field(
                 "contextWindowOverride", "Window", "whole", "Empty: the provider's value.", "tokens"
             ),
