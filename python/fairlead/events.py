@@ -52,6 +52,8 @@ _REQUEST = {
     "outcome": "as in the request log",
     "errorKind": "kind of the error, or null",
     "errorMessage": "the message that the caller received, masked, or null",
+    "failedAttempts": "the attempts that failed, as in `/api/usage/request-logs`, with the provider's status, code, "
+    "type, message and request id",
     "tokensInput": "from the provider's usage",
     "tokensOutput": "from the provider's usage",
     "costUsdMicros": "integer micro-dollars",

@@ -234,7 +234,7 @@ async def test_every_page_is_for_who_manages_and_is_shut_to_all_others(
     token = control.as_principal("token", "t", ["admin"])
     nobody = control.as_principal("anonymous")
     everybodys = {page.path for page in all_pages() if page.right == "person"}
-    assert everybodys == {"account", "account/password", "account/second-factor"}
+    assert everybodys == {"my-keys", "account", "account/password", "account/second-factor"}
     for path, address in (await addresses(control)).items():
         for who in (nobody, key, token):
             answer = await control.client.get(address, headers=who)

@@ -45,7 +45,7 @@ async def test_home_says_first_that_everything_fails_and_what_was_said(control, 
     assert SAID in shown
     assert "No faults" not in shown
     assert page.index("Needs attention") < page.index('aria-label="Now"')
-    assert re.search(r'class="figure bad">\s*<p class="label">Failed', page)
+    assert re.search(r'class="figure bad">\s*<p class="label"><a[^>]*>Failed', page)
     href = re.search(r'href="(/dashboard/logs\?provider=[^"]*)"', page)
     assert href is not None
     listed = await control.client.get(href.group(1).replace("&amp;", "&"), headers=admin)

@@ -30,7 +30,7 @@ BIDI: Final = "\u202egnp.exe\u2066\u2067 \u200f"
 LINE: Final = "w" * 1_000_000
 HOSTILE: Final = f"{MARKUP} {BIDI} {'w' * 90}"
 # Pages for every person, not only for who manages.
-OF_EVERYBODY: Final = {"account", "account/password", "account/second-factor"}
+OF_EVERYBODY: Final = {"my-keys", "account", "account/password", "account/second-factor"}
 # From where a form must not come; the relay knows by these headers.
 ELSEWHERE: Final[dict[str, dict[str, str]]] = {
     "another origin": {"origin": "https://evil.example"},

@@ -105,6 +105,10 @@ ELSEWHERE: Final[dict[tuple[str, str], str]] = {
         "cache",
         "forget_misses",
     ): "test_questions_that_were_nearly_answered_stand_as_text_and_are_forgotten",
+    **dict.fromkeys(
+        (("my-keys", act) for act in ("create", "revoke", "regenerate")),
+        "test_a_member_makes_rotates_and_revokes_their_key_by_forms",
+    ),
     ("scraping/crawls/{job_id}", "cancel"): "test_pages_are_tried_crawled_and_cancelled",
     ("scraping/sites", "run"): "test_the_console_reads_pages_crawls_and_runs_sites_for_a_key",
     ("scraping/sites", "delete"): "test_the_console_reads_pages_crawls_and_runs_sites_for_a_key",

@@ -28,10 +28,11 @@ from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.style.page_style import (
     COLOURS,
+    FRAME,
     asset,
+    frame_fields,
     guard_headers,
     page_environment,
-    theme_of,
     version_of,
 )
 
@@ -52,7 +53,7 @@ STATUS_NAMES: dict[Status, str] = {
     "done": "Done",
 }
 
-_STYLE = COLOURS.encode() + (HERE / "static" / "board.css").read_bytes()
+_STYLE = COLOURS.encode() + FRAME.encode() + (HERE / "static" / "board.css").read_bytes()
 _SCRIPT = (HERE / "static" / "board.js").read_bytes()
 _ASSETS = version_of(_STYLE, _SCRIPT)
 
@@ -274,7 +275,9 @@ def _error_page(request: Request, person: Person, error: FairleadError) -> Respo
 
 
 def _page(request: Request, name: str, status: int = 200, **fields: Any) -> HTMLResponse:
-    text = _pages.get_template(name).render(**fields, theme=theme_of(request))
+    person: Person = fields["person"]
+    frame = frame_fields(request, manages=person.manages)
+    text = _pages.get_template(name).render(**frame, **fields)
     return HTMLResponse(text, status, HEADERS)
 
 

@@ -17,8 +17,10 @@ from fairlead.coding_tools.entry import ToolEntry, ToolId
 from fairlead.coding_tools.environment import container_marks
 from fairlead.coding_tools.filling import MODEL_NAME, GatewayTarget
 from fairlead.coding_tools.guard import EPHEMERAL, host_command, is_ephemeral
+from fairlead.coding_tools.paste_block import paste_block
 from fairlead.coding_tools.views import (
     AppliedConfig,
+    Commands,
     FileView,
     RestoredBackup,
     ToolBackup,
@@ -63,7 +65,8 @@ class EphemeralTarget(InvalidRequest):
 
 class Application(Wire):
     """`apiKey` is what the tool will send; `baseUrl` is the gateway's own address if left out. `migration` takes out
-    what an older way of configuring the tool left behind. With `dryRun` nothing is written.
+    what an older way of configuring the tool left behind. With `dryRun` nothing is written. With `elsewhere` nothing is
+    read or written either: the answer has the commands that do it on another machine.
     """
 
     tool: ToolId
@@ -71,6 +74,7 @@ class Application(Wire):
     api_key: Annotated[SecretStr, Field(min_length=1, max_length=500)] | None = None
     base_url: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = None
     dry_run: StrictBool = False
+    elsewhere: StrictBool = False
     migration: StrictBool = False
 
 
@@ -109,6 +113,8 @@ async def apply(wanted: Application, services: ServicesDep) -> AppliedConfig:
     """The preview shows secrets as `***`. A backup is made before anything is written."""
     tool, config = _displayed(wanted.tool), services.config
     target = await _target(services, tool, wanted)
+    if wanted.elsewhere:
+        return _elsewhere_view(tool, target)
     configurator = _configurator(services)
     if not tool.files:
         raise InvalidRequest(
@@ -242,6 +248,22 @@ async def _target(services: Services, tool: ToolEntry, wanted: Application) -> G
         raise InvalidRequest(f"baseUrl {error}.", param="baseUrl") from None
     names = tuple(dict.fromkeys([model, *models]))
     return GatewayTarget(url.rstrip("/").removesuffix("/v1"), key, model, names)
+
+
+def _elsewhere_view(tool: ToolEntry, target: GatewayTarget) -> AppliedConfig:
+    block = paste_block(tool, target)
+    return AppliedConfig.model_construct(
+        success=True,
+        dry_run=True,
+        config_path="",
+        content="",
+        backup_id=None,
+        backup_path=None,
+        files=[],
+        commands=None
+        if block is None
+        else Commands(shell=block.shell, powershell=block.powershell),
+    )
 
 
 def _applied_view(

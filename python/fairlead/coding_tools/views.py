@@ -106,8 +106,17 @@ class FileView(Wire):
     old_members: list[str]
 
 
+class Commands(Wire):
+    """Commands for a POSIX shell, and for PowerShell."""
+
+    shell: str
+    powershell: str
+
+
 class AppliedConfig(Wire):
-    """`configPath` and `content` are those of the first file; no backup is made where nothing changes."""
+    """`configPath` and `content` are those of the first file; no backup is made where nothing changes. `commands`
+    are there with `elsewhere`, for a tool that can be set up by commands.
+    """
 
     success: bool
     dry_run: bool
@@ -116,6 +125,7 @@ class AppliedConfig(Wire):
     backup_id: str | None
     backup_path: str | None
     files: list[FileView]
+    commands: Commands | None = None
 
 
 class ToolBackup(Wire):

@@ -23,6 +23,7 @@ from fairlead.control.answers import install_handlers
 from fairlead.control.audit import AuditTrail
 from fairlead.control.background import Background
 from fairlead.control.commands import Commands
+from fairlead.control.console_navigation import ConsoleNavigation
 from fairlead.control.gate import Gate
 from fairlead.control.link import LINK_PATH, Link
 from fairlead.control.logs import configure_logs
@@ -122,6 +123,7 @@ def _app() -> tuple[FastAPI, RouterLoader]:
         redirect_slashes=False,
     )
     install_handlers(app)
+    app.state.navigation = ConsoleNavigation()
 
     @app.get("/api/openapi.json", summary="This API as an OpenAPI document", tags=["openapi"])
     async def openapi() -> Response:

@@ -15,6 +15,8 @@ from fairlead.moment import now_ms
 from fairlead.records.budgets import KINDS, BudgetKind
 from fairlead.records.budgets import window_of as budget_window
 
+# The part of a window from which on its pace says something about its end.
+SAYS_SOMETHING: Final = 0.05
 _PERIODS: Final = {"day": "today", "week": "this week", "month": "this month"}
 
 
@@ -29,6 +31,14 @@ class Budget:
     limit: int
     unpriced: int = 0
     """Requests in the window without a price: nobody knows what they add to `spent`."""
+
+    passed: float = 1.0
+    """The share of its day, week or month that is over."""
+
+    @property
+    def projected(self) -> int | None:
+        """The amount that is spent by the end at the pace so far; None while hardly any of the time has passed."""
+        return round(self.spent / self.passed) if self.passed >= SAYS_SOMETHING else None
 
     @property
     def spent_words(self) -> str:
@@ -62,12 +72,13 @@ class _Limit(NamedTuple):
     key: dict[str, Any]
     kind: BudgetKind
     start_ms: int
+    end_ms: int
 
 
 def _limits_of(keys: Sequence[dict[str, Any]]) -> list[_Limit]:
     at_ms = now_ms()
     return [
-        _Limit(key, kind, budget_window(kind, key["usageLimitTz"], at_ms)[0])
+        _Limit(key, kind, *budget_window(kind, key["usageLimitTz"], at_ms))
         for key in keys
         if key["usageLimitEnabled"]
         for kind in KINDS
@@ -80,6 +91,7 @@ def _starts(limits: list[_Limit]) -> set[int]:
 
 
 def _budgets(limits: list[_Limit], spending: dict[int, Spending]) -> list[Budget]:
+    at_ms = now_ms()
     return [
         Budget(
             key["id"],
@@ -88,7 +100,8 @@ def _budgets(limits: list[_Limit], spending: dict[int, Spending]) -> list[Budget
             spent["costUsdMicros"],
             round(key[kind.field] * 1_000_000),
             spent["unpricedRequests"],
+            (at_ms - start_ms) / (end_ms - start_ms),
         )
-        for key, kind, start_ms in limits
+        for key, kind, start_ms, end_ms in limits
         for spent in [spending[start_ms].keys.get(key["id"], ZEROS)]
     ]

@@ -24,6 +24,8 @@ class Series:
     name: str
     values: tuple[float | None, ...]
     colour: int
+    is_compared: bool = False
+    """Whether it is another period: a dashed line, in no stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Column:
     width: float
     tip: str
     bars: tuple[Bar, ...]
+    href: str | None = None
+    """A page that shows this column alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,16 @@ class Line:
     points: str
     colour: int
     area: str | None
+    is_compared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An event at a place from 0 to 100 between the first and the last column."""
+
+    x: float
+    words: str
+    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,37 +88,61 @@ class Chart:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     is_empty: bool
+    marks: tuple[Mark, ...] = ()
 
 
 def bars(
-    title: str, labels: Sequence[str], series: Sequence[Series], show: Callable[[float | None], str]
+    title: str,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    show: Callable[[float | None], str],
+    hrefs: Sequence[str] = (),
 ) -> Chart:
-    """Columns with stacked pieces."""
-    sums = [sum(each.values[at] or 0 for each in series) for at in range(len(labels))]
-    top = _top(max(sums, default=0))
+    """Columns with stacked pieces, and a link for each column where there are any."""
+    stacked = [each for each in series if not each.is_compared]
+    others = [each for each in series if each.is_compared]
+    sums = [sum(each.values[at] or 0 for each in stacked) for at in range(len(labels))]
+    top = _top(max([*sums, *(value or 0 for each in others for value in each.values)], default=0))
     width = 100 / max(len(labels), 1)
     chart = _empty_chart(title, labels, series, Scale(top, show))
     columns = tuple(
-        Column(at * width, width, _tip(series, row, at), _stack(series, at, width, top))
+        Column(
+            at * width,
+            width,
+            _tip(series, row, at),
+            _stack(stacked, at, width, top),
+            hrefs[at] if hrefs else None,
+        )
         for at, row in enumerate(chart.rows)
     )
-    return replace(chart, columns=columns)
+    dashed = tuple(line for each in others for line in _lines(each, width, top, alone=False))
+    return replace(chart, columns=columns, lines=dashed)
 
 
 def lines(
-    title: str, labels: Sequence[str], series: Sequence[Series], show: Callable[[float | None], str]
+    title: str,
+    labels: Sequence[str],
+    series: Sequence[Series],
+    show: Callable[[float | None], str],
+    hrefs: Sequence[str] = (),
 ) -> Chart:
-    """A line for each series."""
+    """A line for each series, and a link for each column where there are any."""
     top = _top(max((value or 0 for each in series for value in each.values), default=0))
     width = 100 / max(len(labels), 1)
     chart = _empty_chart(title, labels, series, Scale(top, show))
     columns = tuple(
-        Column(at * width, width, _tip(series, row, at), ()) for at, row in enumerate(chart.rows)
+        Column(at * width, width, _tip(series, row, at), (), hrefs[at] if hrefs else None)
+        for at, row in enumerate(chart.rows)
     )
     drawn = tuple(
         line for each in series for line in _lines(each, width, top, alone=len(series) == 1)
     )
     return replace(chart, columns=columns, lines=drawn)
+
+
+def marked(chart: Chart, marks: Sequence[Mark]) -> Chart:
+    """The chart with events at their places."""
+    return replace(chart, marks=tuple(marks))
 
 
 def spark(values: Sequence[float]) -> str:
@@ -191,7 +229,7 @@ def _lines(series: Series, width: float, top: float, *, alone: bool) -> list[Lin
             part = [(x - width / 3, y), (x + width / 3, y)]  # noqa: PLW2901 - a dot would have no width
         points = " ".join(f"{x:.2f},{y:.2f}" for x, y in part)
         area = f"{part[0][0]:.2f},{HEIGHT} {points} {part[-1][0]:.2f},{HEIGHT}" if alone else None
-        made.append(Line(points, series.colour, area))
+        made.append(Line(points, series.colour, area, series.is_compared))
     return made
 
 

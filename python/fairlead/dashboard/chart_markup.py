@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from fairlead.dashboard.chart import Column
+from fairlead.dashboard.chart import Chart, Column
 
 
 def draw_columns(columns: Sequence[Column]) -> str:
@@ -18,6 +18,9 @@ def draw_columns(columns: Sequence[Column]) -> str:
     pieces: list[str] = []
     for column in columns:
         tip = escape(column.tip)
+        if column.href is not None:
+            # The table of the same values has the links for the keyboard.
+            pieces.append(f'<a href="{escape(column.href)}" tabindex="-1">')
         pieces.append(
             f'<g class="column" data-tip="{tip}"><rect class="hit" x="{column.x:.3f}" '
             f'width="{column.width:.3f}" height="100"><title>{tip}</title></rect>\n'
@@ -27,15 +30,18 @@ def draw_columns(columns: Sequence[Column]) -> str:
             f'width="{bar.width:.3f}" height="{bar.height:.3f}"/>'
             for bar in column.bars
         ]
-        pieces.append("</g>\n")
+        pieces.append("</g></a>\n" if column.href is not None else "</g>\n")
     return "".join(pieces)
 
 
-def draw_rows(rows: Sequence[Sequence[str]]) -> str:
+def draw_rows(chart: Chart) -> str:
     """The rows of a chart's table: a column's label, and the value of each series."""
     pieces: list[str] = []
-    for label, *cells in rows:
-        pieces.append(f'<tr><th scope="row">{escape(label)}</th>')
+    for (label, *cells), column in zip(chart.rows, chart.columns, strict=True):
+        name = escape(label)
+        if column.href is not None:
+            name = f'<a href="{escape(column.href)}">{name}</a>'
+        pieces.append(f'<tr><th scope="row">{name}</th>')
         pieces += [f'<td class="number">{escape(cell)}</td>' for cell in cells]
         pieces.append("</tr>")
     return "".join(pieces)

@@ -75,6 +75,42 @@ def edit_rows(typed: FormFields, edit: str) -> FormFields:
     return {**others, **steps}
 
 
+def edited_step(rows: FormFields, edit: str) -> int | None:
+    """The place of the row that was added or moved, or of the one where another was removed."""
+    last = len(_typed_rows(rows)) - 1
+    word, _, number = edit.partition(":")
+    at = int(number) if number.isdecimal() and len(number) < 4 else 0
+    places = {"add": last, "up": at - 1, "down": at + 1, "drop": at}
+    return min(max(places[word], 0), last) if word in places else None
+
+
+def unserved_steps(steps: Iterable[Mapping[str, Any]], catalogue: Mapping[str, Any]) -> list[str]:
+    """Sentences about steps whose model nobody is known to serve; `catalogue` has what is connected."""
+    providers: dict[str, Mapping[str, Any]] = {}
+    for provider in catalogue["providers"]:
+        providers[provider["prefix"]] = providers[provider["id"]] = provider
+    found = []
+    for number, step in enumerate(steps, 1):
+        prefix, slash, model = str(step.get("model") or "").partition("/")
+        if step.get("kind") == "combo-ref" or not slash or "*" in model:
+            continue
+        provider = providers.get(prefix)
+        if provider is None:
+            found.append(f"Step {number}: no connection serves `{prefix}/{model}`.")
+        # The models of a custom endpoint are not known.
+        elif provider["asOf"] is not None and not _knows(provider, model):
+            found.append(
+                f"Step {number}: `{prefix}/{model}` is in no list of {provider['name']}'s models. "
+                "Requests are sent to it all the same."
+            )
+    return found
+
+
+def _knows(provider: Mapping[str, Any], model: str) -> bool:
+    name = f"{provider['prefix']}/{model}"
+    return any(each["id"] == name for models in provider["models"].values() for each in models)
+
+
 def read_combo(typed: FormFields) -> tuple[dict[str, Any], list[int]]:
     """The body that was typed, and the row of each of its steps: rows with nothing in them are no
     steps. `Refused` for what is no value.

@@ -162,6 +162,11 @@ def indented(text: str) -> str:
         return text
 
 
+def capitalize_first(text: str) -> str:
+    """The text with a capital letter at its start; the rest stays as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def change(now: float, before: float) -> str | None:
     """How much more or less this is than before; None where there was nothing before."""
     if not before:

@@ -38,6 +38,8 @@ class ModelReply:
     cost_usd_micros: int | None
     tokens: AnswerTokens
     is_unpriced: bool = False
+    served_by: str | None = None
+    """The provider and model that answered, and how many attempts failed before."""
 
 
 async def call_model(visit_request: Request, request: DialectRequest) -> ModelReply:
@@ -79,7 +81,17 @@ def _reply(request: DialectRequest, answer: httpx.Response, started: float) -> M
         _micros(answer.headers.get("x-gateway-response-cost")),
         tokens_of(request.dialect, document),
         "x-gateway-unpriced" in answer.headers,
+        _served_by(answer.headers),
     )
+
+
+def _served_by(headers: httpx.Headers) -> str | None:
+    parts = (headers.get("x-gateway-provider"), headers.get("x-gateway-model"))
+    served = " / ".join(part for part in parts if part)
+    failed = headers.get("x-gateway-fallback-attempts", "0")
+    if not served:
+        return None
+    return served if failed == "0" else f"{served}, after {failed} failed"
 
 
 def _failure(message: str, started: float) -> ModelReply:

@@ -1,4 +1,4 @@
-"""Names of keys, connections and endpoints, which the log knows by their ids."""
+"""Names of keys, connections, endpoints and groups, which the log knows by their ids."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Names:
     keys: dict[str, str]
     connections: dict[str, str]
     nodes: dict[str, str]
+    groups: dict[str, str]
 
     def key(self, key_id: str | None) -> str:
         """A key's name."""
@@ -48,6 +49,12 @@ class Names:
         """An endpoint's name; a built-in provider's id."""
         return "none" if provider is None else self.nodes.get(provider, provider)
 
+    def group(self, group_id: str | None) -> str:
+        """A group's name."""
+        if group_id is None:
+            return "no group"
+        return self.groups.get(group_id, f"deleted, {group_id[:8]}")
+
 
 async def read_names(api: Api) -> Names:
     """The names of all of them."""
@@ -55,15 +62,17 @@ async def read_names(api: Api) -> Names:
 
 
 async def _read_names(api: Api) -> Names:
-    keys, connections, nodes = await asyncio.gather(
+    keys, connections, nodes, groups = await asyncio.gather(
         read_keys(api),
         read_all(api, "/api/providers", "connections"),
         read_all(api, "/api/provider-nodes", "nodes"),
+        read_all(api, "/api/groups", "groups"),
     )
     return Names(
         {each["id"]: each["name"] for each in keys},
         {each["id"]: each["displayName"] or each["name"] for each in connections},
         {each["id"]: each["name"] for each in nodes},
+        {each["id"]: each["name"] for each in groups},
     )
 
 

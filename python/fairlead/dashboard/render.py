@@ -19,6 +19,7 @@ from fairlead.dashboard.registry import navigation, navigation_has
 from fairlead.money import without_price
 from fairlead.style.page_style import (
     COLOURS,
+    FRAME,
     guard_headers,
     make_nonce,
     page_environment,
@@ -37,7 +38,7 @@ def _joined(kind: str) -> bytes:
     return b"\n".join(each.read_bytes() for each in files)
 
 
-STYLE: Final = COLOURS.encode() + _joined("css")
+STYLE: Final = COLOURS.encode() + FRAME.encode() + _joined("css")
 SCRIPT: Final = _joined("js")
 ICON: Final = (HERE / "static" / "console.svg").read_bytes()
 
@@ -59,13 +60,14 @@ templates.filters.update(
     moment=figures.moment,
     short=figures.short,
     indented=figures.indented,
+    capitalize_first=figures.capitalize_first,
     change=figures.change,
     seconds=figures.seconds,
     draw_columns=draw_columns,
     draw_rows=draw_rows,
 )
 # Components are names of every template, so that a block can be drawn separately too.
-for _file in ("icons.html", "parts.html", "key_choice.html"):
+for _file in ("style/icons.html", "parts.html", "key_choice.html"):
     _module = templates.get_template(_file).module
     templates.globals.update(
         {name: part for name, part in vars(_module).items() if isinstance(part, Macro)}

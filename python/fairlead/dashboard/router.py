@@ -276,7 +276,9 @@ def _address(text: str) -> SplitResult:
 def _choose_theme(fields: Mapping[str, str]) -> Response:
     theme = next((theme for theme in THEMES if theme == fields.get("theme")), "auto")
     back = _address(fields.get("back", ""))
-    path = back.path if back.path.startswith("/dashboard") else "/dashboard"
+    # Not to another site: the path alone counts, and it is one of these two.
+    first = back.path.split("/")[1:2]
+    path = back.path if first in (["dashboard"], ["board"]) else "/dashboard"
     chosen = RedirectResponse(path, 303, {"cache-control": "no-store"})
     chosen.set_cookie(THEME_COOKIE, theme, YEAR_S, path="/", samesite="lax", httponly=True)
     return chosen

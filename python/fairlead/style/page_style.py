@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 from fastapi import Request, Response
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
@@ -16,6 +17,8 @@ THEME_COOKIE: Final = "fairlead_theme"
 
 HERE: Final = Path(__file__).parent
 COLOURS: Final = (HERE / "colours.css").read_text(encoding="utf-8")
+FRAME: Final = (HERE / "frame.css").read_text(encoding="utf-8")
+"""The style of `style/frame.html`: the navigation, the theme and who is signed in, around a page."""
 
 
 def page_environment(folder: Path, **names: Any) -> Environment:
@@ -38,6 +41,27 @@ def theme_of(request: Request) -> Theme:
     """The theme that this browser's user chose; `auto` follows the system."""
     chosen = request.cookies.get(THEME_COOKIE)
     return next((theme for theme in THEMES if theme == chosen), "auto")
+
+
+class NavigationSource(Protocol):
+    """The pages of the console, for the navigation of pages that are not part of it."""
+
+    def navigation(self) -> Sequence[tuple[str, Sequence[Any]]]:
+        """The pages by group; each has `address`, `path`, `title` and `icon`."""
+
+    def navigation_has(self, address: str) -> bool:
+        """Whether the page at an address, or one above it, is in the navigation."""
+
+
+def frame_fields(request: Request, *, manages: bool) -> dict[str, Any]:
+    """The fields of `style/frame.html`, but for `person`. The application knows the console's pages."""
+    source: NavigationSource = request.app.state.navigation
+    return {
+        "here": request.url.path,
+        "theme": theme_of(request),
+        "navigation": source.navigation() if manages else (),
+        "navigation_has": source.navigation_has,
+    }
 
 
 def make_nonce() -> str:

@@ -1,9 +1,9 @@
-"""Settled requests one by one, newest first. Those of keys that ask for no log are never listed."""
+"""Settled requests one by one, newest first or in another order. Those of keys that ask for no log are never listed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 from fairlead.store.file import Connection
 from fairlead.store.table import read_number
@@ -24,7 +24,12 @@ _CONDITIONS = {
     "session_tag": "session_tag = ?",
     "session_id": "session_id = ?",
     "error_kind": "error_kind = ?",
+    "session": "coalesce(session_tag, session_id) = ?",
     "error_message": "contains(lower(error_message), lower(?))",
+    "search": "(request_id = ? OR session_tag = ? OR session_id = ? OR trace_id = ? OR "
+    "contains(lower(concat_ws(' ', error_message, failed_attempts)), lower(?)))",
+    "own_search": "(request_id = ? OR session_tag = ? OR session_id = ? OR trace_id = ? OR "
+    "contains(lower(error_message), lower(?)))",
     "error_text": "contains(lower(concat_ws(' ', error_message, failed_attempts)), lower(?))",
     "status": "status = ?",
     "outcome": "outcome = ?",
@@ -33,11 +38,21 @@ _CONDITIONS = {
 }
 
 
+Order = Literal["time", "latency", "cost", "tokens"]
+_ORDERS: Final[dict[Order, str]] = {
+    "time": "ts_ms DESC, request_id",
+    "latency": "latency_ms DESC, ts_ms DESC, request_id",
+    "cost": "cost_usd_micros DESC, ts_ms DESC, request_id",
+    "tokens": "tokens_input + tokens_output DESC, ts_ms DESC, request_id",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class LogFilter:
     """The filter of the log; None does not filter. `model` is the caller's name for it or the
     provider's; `error_message` is a part of the message that the caller received, `error_text` of that or of what a
-    provider answered.
+    provider answered. `search` is an id (of the request, its session or its trace) or a part of such a text;
+    `own_search` leaves out what providers answered.
     """
 
     key_id: str | None = None
@@ -52,8 +67,11 @@ class LogFilter:
     session_tag: str | None = None
     session_id: str | None = None
     error_kind: str | None = None
+    session: str | None = None
     error_message: str | None = None
     error_text: str | None = None
+    search: str | None = None
+    own_search: str | None = None
     status: int | None = None
     outcome: str | None = None
     from_ms: int | None = None
@@ -70,13 +88,14 @@ class PageCursor:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """At most `limit` rows: those that follow the row at `after`, or else all but the first
-    `offset`.
+    """At most `limit` rows: those that follow the row at `after`, which only the order of time has, or else all but the
+    first `offset`. Every order is from the newest or largest down.
     """
 
     limit: int
     offset: int = 0
     after: PageCursor | None = None
+    order: Order = "time"
 
 
 def read_log(con: Connection, filters: LogFilter, page: Page) -> tuple[list[dict[str, Any]], int]:
@@ -97,7 +116,7 @@ def read_log(con: Connection, filters: LogFilter, page: Page) -> tuple[list[dict
         bound += [page.after.ts_ms, page.after.ts_ms, page.after.request_id]
     rows = con.execute(
         f"SELECT {', '.join(COLUMNS)} {source}{follows} "
-        "ORDER BY ts_ms DESC, request_id LIMIT ? OFFSET ?",
+        f"ORDER BY {_ORDERS[page.order]} LIMIT ? OFFSET ?",
         [*bound, page.limit, 0 if page.after else page.offset],
     ).fetchall()
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows], total

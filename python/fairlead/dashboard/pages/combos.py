@@ -12,9 +12,11 @@ from fairlead.dashboard.combo_fields import GROUPS
 from fairlead.dashboard.combo_form import (
     changed_body,
     edit_rows,
+    edited_step,
     flat,
     read_combo,
     step_rows,
+    unserved_steps,
     with_positions,
 )
 from fairlead.dashboard.form import Field, Group, make_form
@@ -281,8 +283,10 @@ async def _form_view(
     visit: Visit, action: str, record: dict[str, Any], fields: dict[str, Any]
 ) -> View:
     failure = visit.failure if visit.failure and visit.failure.action == action else None
-    connections, targets = await asyncio.gather(
-        read_all(visit.api, "/api/providers", "connections"), _suggestions(visit.api)
+    connections, combos, catalogue = await asyncio.gather(
+        read_all(visit.api, "/api/providers", "connections"),
+        read_all(visit.api, "/api/combos", "combos"),
+        visit.api.get("/api/models/catalog", connected="true"),
     )
     hidden = {SEEN: record["updatedAt"]} if "updatedAt" in record else {}
     if failure is not None and SEEN in failure.typed:
@@ -291,15 +295,25 @@ async def _form_view(
     rows = step_rows(record["models"], connections, failure)
     return View(
         "combo.html",
-        {**fields, "fields": form, "rows": rows, "targets": targets, "is_edited": False},
+        {
+            **fields,
+            "fields": form,
+            "rows": rows,
+            "targets": _targets(combos, catalogue),
+            "warnings": [] if failure else unserved_steps(record["models"], catalogue),
+            "focused_step": None,
+            "is_edited": False,
+        },
     )
 
 
 async def _edited(visit: Visit, action: str, typed: FormFields, show: Any) -> View:
     edit = typed.pop(EDIT)
-    visit.failure = Failure(action, "", None, edit_rows(typed, edit))
+    rows = edit_rows(typed, edit)
+    visit.failure = Failure(action, "", None, rows)
     view: View = await show(visit)
     view.fields["is_edited"] = True
+    view.fields["focused_step"] = edited_step(rows, edit)
     return view
 
 
@@ -308,6 +322,10 @@ async def _suggestions(api: Api) -> list[str]:
     combos, catalogue = await asyncio.gather(
         read_all(api, "/api/combos", "combos"), api.get("/api/models/catalog", connected="true")
     )
+    return _targets(combos, catalogue)
+
+
+def _targets(combos: list[dict[str, Any]], catalogue: dict[str, Any]) -> list[str]:
     found = [f"combo/{each['name']}" for each in combos]
     found += [
         model["id"]

@@ -84,6 +84,7 @@ async def show_new(visit: Visit) -> View:
     fields = {
         "fields": form,
         "name": "your own endpoint",
+        "key_page": None,
         "title": "Add an endpoint",
         "can_sign_in": False,
     }

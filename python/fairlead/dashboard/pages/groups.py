@@ -62,9 +62,21 @@ _GUARDRAILS: Final = tuple(
 )
 
 
-def _parts(groups: list[Any], combos: list[Any], connections: list[Any]) -> tuple[Group, ...]:
+def _above(groups: list[Any], group_id: str | None) -> tuple[tuple[str, str], ...]:
+    """The groups that a group can be part of: neither itself nor one below it."""
+    return tuple(
+        (each["id"], _path_label(each))
+        for each in groups
+        if len(each["path"]) < 2
+        and each["id"] != group_id
+        and group_id not in {one["id"] for one in each["path"]}
+    )
+
+
+def _parts(
+    above: tuple[tuple[str, str], ...], combos: list[Any], connections: list[Any]
+) -> tuple[Group, ...]:
     """The whole record in groups of fields."""
-    above = tuple((each["id"], _path_label(each)) for each in groups if len(each["path"]) < 2)
     return (
         Group(
             "Identity",
@@ -212,7 +224,7 @@ async def _form_parts(visit: Visit) -> tuple[Group, ...]:
         read_all(visit.api, "/api/combos", "combos"),
         read_all(visit.api, "/api/providers", "connections"),
     )
-    return _parts(groups, combos, connections)
+    return _parts(_above(groups, visit.params.get("group_id")), combos, connections)
 
 
 def _fields(parts: tuple[Group, ...]) -> list[Field]:

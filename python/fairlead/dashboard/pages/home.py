@@ -10,8 +10,10 @@ from fairlead.calls.caller import caller_of
 from fairlead.dashboard import chart, figures
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.budgets import Budget, read_budgets_and_today
+from fairlead.dashboard.config_changes import read_changes
 from fairlead.dashboard.live import open_consoles
 from fairlead.dashboard.names import read_all, read_keys, read_names
+from fairlead.dashboard.overview import read_overview
 from fairlead.dashboard.page import Page, View, Visit
 from fairlead.dashboard.recent_failures import FailingProvider, is_failing, read_recent
 from fairlead.dashboard.window import (
@@ -19,7 +21,9 @@ from fairlead.dashboard.window import (
     Row,
     Window,
     by_bucket,
+    choices_of,
     day_and_month,
+    day_start_ms,
     read_groups,
     read_total,
     window_of,
@@ -45,6 +49,8 @@ class Notice:
     mood: str
     words: str
     href: str
+    button: str = "Open"
+    """The words of the button that leads there."""
 
 
 async def show(visit: Visit) -> View:
@@ -53,7 +59,19 @@ async def show(visit: Visit) -> View:
     window = window_of(visit.query)
     _, _, whole = day_and_month()
     minute = iso(moment_of(now_ms() - NOW_MS))
-    health, now, rows, (budgets, today), past, keys, more, recent = await asyncio.gather(
+    names = await read_names(api)
+    (
+        health,
+        now,
+        rows,
+        (budgets, today),
+        past,
+        keys,
+        more,
+        recent,
+        overview,
+        changes,
+    ) = await asyncio.gather(
         api.get("/api/monitoring/health"),
         read_total(api, **{"from": minute}),
         _read_rows(api, window),
@@ -62,6 +80,8 @@ async def show(visit: Visit) -> View:
         read_keys(api),
         _more_notices(api),
         read_recent(api),
+        read_overview(api, names),
+        read_changes(api, window),
     )
     this_month = {name: past[name] + today[name] for name in SUMMED}
     failing = await _notices_of_failures(api, recent.failing)
@@ -69,6 +89,7 @@ async def show(visit: Visit) -> View:
     notices.sort(key=lambda each: each.mood != "bad")
     fields = {
         "window": window,
+        "windows": choices_of(window, {}),
         "origin": f"{caller_of(visit.request).scheme}://{caller_of(visit.request).host or 'localhost'}",
         "now": now,
         "today": today,
@@ -76,12 +97,7 @@ async def show(visit: Visit) -> View:
         "projected": round(this_month["costUsdMicros"] * whole),
         "sums": {name: sum(row[name] for row in rows) for name in SUMMED},
         "streams": sum(each["openStreams"] for each in health["workers"] if each["live"]),
-        "in_flight": max(
-            sum(each["inFlight"] for each in health["workers"] if each["live"])
-            # This page is a request itself, or is sent over a stream that is one.
-            - max(open_consoles(visit.request), 1),
-            0,
-        ),
+        "in_flight": _in_flight(visit, health),
         "budgets": sorted(budgets, key=lambda each: -each.part)[:BUDGETS_SHOWN],
         "notices": notices,
         "is_used": recent.requests > 0,
@@ -92,9 +108,16 @@ async def show(visit: Visit) -> View:
         else None,
         "has_provider": health["providerSummary"]["configuredCount"] > 0,
         "has_key": bool(keys),
-        **_charts(window, rows),
+        "overview": overview,
+        **_charts(window, rows, changes),
     }
-    return View("home.html", fields, ("begin", "now", "notices", "money", "charts"))
+    return View("home.html", fields, ("begin", "now", "notices", "overview", "money", "charts"))
+
+
+def _in_flight(visit: Visit, health: dict[str, Any]) -> int:
+    """Requests in progress, without the consoles: this page is one itself, or is sent over a stream that is one."""
+    every: int = sum(each["inFlight"] for each in health["workers"] if each["live"])
+    return max(every - max(open_consoles(visit.request), 1), 0)
 
 
 async def _newest_call(api: Api) -> dict[str, Any] | None:
@@ -104,7 +127,8 @@ async def _newest_call(api: Api) -> dict[str, Any] | None:
 
 async def _read_rows(api: Api, window: Window) -> list[Row]:
     """Usage by the buckets of the window."""
-    if window.bucket != "day":
+    # On the first day of a month, this month has no day that is over.
+    if window.bucket != "day" or not window.is_open or window.from_ms >= day_start_ms():
         return await read_groups(api, window.bucket, **window.query)
     day, _, _ = day_and_month()
     past, today = await asyncio.gather(
@@ -155,6 +179,7 @@ def notices_of_health(health: dict[str, Any]) -> list[Notice]:
             f"The connection {each['name']} ({each['provider']}) failed its test: "
             f"{each['lastError'] or each['testStatus']}",
             f"/dashboard/providers/{each['id']}",
+            "Open connection",
         )
         for each in health["credentialHealth"].get("failedConnections") or ()
     ]
@@ -185,7 +210,7 @@ async def _notices_of_failures(api: Api, failing: list[FailingProvider]) -> list
 
 def _notice_of(failing: FailingProvider, name: str) -> Notice:
     mood = "bad" if failing.provider is not None or failing.fails_always else "warn"
-    return Notice(mood, failing.words(name), failing.href)
+    return Notice(mood, failing.words(name), failing.href, "Show requests")
 
 
 async def _more_notices(api: Api) -> list[Notice]:
@@ -220,13 +245,14 @@ def _notices_of_budgets(budgets: list[Budget]) -> list[Notice]:
             "bad" if each.part >= 1 else "warn",
             f"The key {each.name} has spent {figures.share(each.part)} of its limit ({each.words}).",
             f"/dashboard/keys/{each.key_id}",
+            "Open key",
         )
         for each in budgets
         if each.part >= NEAR
     ]
 
 
-def _charts(window: Any, rows: list[Row]) -> dict[str, chart.Chart]:
+def _charts(window: Window, rows: list[Row], changes: list[chart.Mark]) -> dict[str, chart.Chart]:
     labels = window.labels()
     requests = by_bucket(window, rows, "requests")
     errors = by_bucket(window, rows, "errors")
@@ -237,10 +263,14 @@ def _charts(window: Any, rows: list[Row]) -> dict[str, chart.Chart]:
         for words, name, colour in (("p50", "p50LatencyMs", 0), ("p99", "p99LatencyMs", 3))
     ]
     cost = [chart.Series("cost", by_bucket(window, rows, "costUsdMicros"), 1)]
+    log, usage = window.links("/dashboard/logs"), window.links("/dashboard/usage")
+    slow = window.links("/dashboard/logs", sort="latency")
     return {
-        "traffic": chart.bars("Requests", labels, traffic, figures.count),
-        "speed": chart.lines("Answer time", labels, speed, figures.milliseconds),
-        "cost": chart.bars("Cost", labels, cost, figures.money),
+        "traffic": chart.marked(
+            chart.bars("Requests", labels, traffic, figures.count, log), changes
+        ),
+        "speed": chart.lines("Answer time", labels, speed, figures.milliseconds, slow),
+        "cost": chart.bars("Cost", labels, cost, figures.money, usage),
     }
 
 

@@ -31,6 +31,7 @@ from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Vi
 from fairlead.dashboard.record import SEEN, check_unchanged
 from fairlead.dashboard.spending import read_spending
 from fairlead.dashboard.window import ZEROS, day_and_month, day_start_ms, read_total, window_of
+from fairlead.moment import iso, moment_of, now_ms
 
 PLACE: Final = "/keys"
 
@@ -56,8 +57,27 @@ async def show_keys(visit: Visit) -> View:
 async def show_new(visit: Visit) -> View:
     """The form of a new key."""
     groups = await _all_groups(visit, _DEFAULTS)
-    form = make_form("create", groups, _flat(_DEFAULTS), visit.failure)
-    return View("key.html", {"key": None, "fields": form, "title": "New key"})
+    preset = visit.query.get("preset", "")
+    values = {**_flat(_DEFAULTS), **preset_values(preset)}
+    form = make_form("create", groups, values, visit.failure)
+    fields = {
+        "key": None,
+        "fields": form,
+        "presets": [(title, f"?preset={name}") for name, (title, _, _) in PRESETS.items()],
+        "preset": PRESETS[preset][0] if preset in PRESETS else "",
+        "title": "New key",
+    }
+    return View("key.html", fields)
+
+
+def preset_values(name: str) -> dict[str, Any]:
+    """The values of a preset as the form has them; none for an unknown name."""
+    if name not in PRESETS:
+        return {}
+    _, days, values = PRESETS[name]
+    if days is None:
+        return values
+    return {**values, "expiresAt": iso(moment_of(now_ms() + days * DAY_MS))}
 
 
 async def show_key(visit: Visit) -> View:
@@ -95,7 +115,7 @@ async def create(visit: Visit, typed: FormFields) -> View:
     values = with_enforcement(values, stored)
     body = _body(changed_values(values, stored) | {"name": values["name"]}, values)
     made = await visit.api.send("POST", "/api/keys", body)
-    return _text_view(visit, made, status=201)
+    return text_view(visit, made, status=201)
 
 
 async def change(visit: Visit, typed: FormFields) -> str:
@@ -142,7 +162,7 @@ async def confirm_regenerate(visit: Visit, _typed: FormFields) -> Question:
 async def regenerate(visit: Visit, _typed: FormFields) -> View:
     """Gives the key a new text, which is on this page alone."""
     path = f"/api/keys/{visit.params['key_id']}/regenerate"
-    return _text_view(visit, await visit.api.send("POST", path))
+    return text_view(visit, await visit.api.send("POST", path))
 
 
 async def delete(visit: Visit, _typed: FormFields) -> str:
@@ -151,10 +171,11 @@ async def delete(visit: Visit, _typed: FormFields) -> str:
     return PLACE
 
 
-def _text_view(visit: Visit, made: dict[str, Any], status: int = 200) -> View:
+def text_view(visit: Visit, made: dict[str, Any], place: str = PLACE, *, status: int = 200) -> View:
+    """The text of a key that was made, on this page alone; `place` is the page of all keys."""
     caller = caller_of(visit.request)
     origin = f"{caller.scheme}://{caller.host or 'localhost'}"
-    fields = {"made": made, "origin": origin, "title": "New key"}
+    fields = {"made": made, "origin": origin, "place": f"/dashboard{place}", "title": "New key"}
     return View("key_made.html", fields, status=status)
 
 
@@ -226,6 +247,14 @@ def _rate_limit(line: str) -> dict[str, int]:
         ) from None
 
 
+DAY_MS: Final = 86_400_000
+# Starting values of the form: the title, the days until the key expires, and fields.
+PRESETS: Final[dict[str, tuple[str, int | None, dict[str, Any]]]] = {
+    "application": ("Application", None, {"monthlyUsageLimitUsd": 100}),
+    "agent": ("Coding agent", None, {"dailyUsageLimitUsd": 20, "monthlyUsageLimitUsd": 200}),
+    "ci": ("CI job", 90, {"dailyUsageLimitUsd": 5, "rateLimits": ["60 / 60"]}),
+    "temporary": ("Temporary", 1, {"dailyUsageLimitUsd": 5}),
+}
 _DEFAULTS: Final[dict[str, Any]] = {
     "isActive": True,
     "modelAccessMode": "all",

@@ -1,55 +1,66 @@
-"""The log of requests, and one request with its way through the gateway."""
+"""The log of requests: narrowed by filters, over any time, in any order, as a file too."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from fairlead.dashboard import figures
-from fairlead.dashboard.api import Refused, not_there
-from fairlead.dashboard.combo_fields import STRATEGIES
-from fairlead.dashboard.form import Options
-from fairlead.dashboard.names import Names, read_names
+from starlette.responses import Response
+
+from fairlead.dashboard import chart, figures
+from fairlead.dashboard.api import Api, Refused
+from fairlead.dashboard.filters import LABELS, OF_SUMS, chips_of, filters_of
+from fairlead.dashboard.log_words import OUTCOME_MOODS, OUTCOME_WORDS, OUTCOMES
+from fairlead.dashboard.names import read_names
 from fairlead.dashboard.page import Page, View, Visit
-from fairlead.dashboard.pages.refused import read_refused
-from fairlead.dashboard.reason import kinds, reason_of, short_reason
-from fairlead.dashboard.timeline import make_timeline
-from fairlead.dashboard.window import window_of
+from fairlead.dashboard.pages.refused import LONG, read_refused
+from fairlead.dashboard.reason import kinds, short_reason
+from fairlead.dashboard.spreadsheet import attachment, inert
+from fairlead.dashboard.window import Row, Window, by_bucket, choices_of, read_sums, window_of
 
 SHOWN: Final = 50
-FILTERS: Final = (
-    "keyId",
-    "groupId",
-    "tag",
-    "model",
-    "provider",
-    "outcome",
-    "status",
-    "errorKind",
-    "errorText",
-    "sessionTag",
-    "sessionId",
-    "requestId",
-    "connectionId",
-    "combo",
-)
-OUTCOMES: Final[Options] = (
-    ("", "any"),
-    ("completed", "completed"),
-    ("upstream_failed", "provider failed"),
-    ("client_gone", "caller gone"),
-    ("refused", "refused"),
-    ("shed", "turned away"),
-    ("drained", "drained"),
-)
-WORDS: Final = dict(OUTCOMES)
-MOODS: Final = {"completed": "good", "upstream_failed": "bad", "refused": "warn", "shed": "warn"}
-HITS: Final = ("hit", "exact", "vector", "joined")
-MICROS: Final = 1_000_000
+EXPORTED_MAX: Final = 10_000
+EXPORTED_AT_ONCE: Final = 500
+PAGES_MAX: Final = 200
+# The order of the list, and the head of the column that asks for it.
+ORDERS: Final = {"time": "Admitted", "tokens": "Tokens in, out", "cost": "Cost", "latency": "Time"}
+# Filters that the form shows at once; the others are behind "More".
+FIRST: Final = ("search", "keyId", "outcome", "errorKind", "model")
 # One cell of the waterfall is drawn in a box of this width.
 BOX: Final = 100.0
+EXPORTED: Final = {
+    "request_id": "requestId",
+    "admitted_utc": "timestamp",
+    "key_id": "keyId",
+    "endpoint": "endpoint",
+    "model": "model",
+    "provider": "provider",
+    "connection_id": "connectionId",
+    "status": "status",
+    "outcome": "outcome",
+    "reason": "errorKind",
+    "message": "errorMessage",
+    "tokens_input": "tokensInput",
+    "tokens_output": "tokensOutput",
+    "latency_ms": "latencyMs",
+    "ttft_ms": "ttftMs",
+    "attempts": "attempts",
+    "session_tag": "sessionTag",
+    "session_id": "sessionId",
+}
+# The provider's answer to the last attempt that failed.
+EXPORTED_REPLY: Final = {
+    "provider_status": "providerStatus",
+    "provider_code": "providerCode",
+    "provider_type": "providerType",
+    "provider_request_id": "providerRequestId",
+    "provider_message": "providerMessage",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,93 +72,153 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class CostLine:
-    """Tokens at a price in US dollars for a million; micro-dollars."""
+class Listing:
+    """The requests that an address asks for."""
 
-    name: str
-    tokens: int
-    price: float
-    micros: float
+    window: Window
+    filters: Mapping[str, str]
+    order: str
+    after: str | None
+    page: int
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """As the API takes it."""
+        return {**self.window.query, **self.filters, "orderBy": self.order}
+
+    def link(self, **changed: str) -> str:
+        """The address of the list with something changed; an empty text leaves a parameter out."""
+        order = {} if self.order == "time" else {"sort": self.order}
+        words = {**self.window.address, **self.filters, **order, **changed}
+        return f"?{urlencode({name: text for name, text in words.items() if text})}"
 
 
 async def show_logs(visit: Visit) -> View:
-    """A page of the log: what fits the filter, newest first."""
-    query = visit.query
-    chosen = {name: query[name].strip() for name in FILTERS if query.get(name, "").strip()}
-    window = window_of(query, "7d")
-    after = query.get("after")
+    """A page of the log: what matches the filters, the newest or the largest first."""
+    listing = _listing(visit.query)
     error = None
     answer: dict[str, Any] = {"logs": [], "total": 0, "next": None}
-    names, refused = await asyncio.gather(read_names(visit.api), read_refused(visit.api, window, 1))
+    names, refused, plot = await asyncio.gather(
+        read_names(visit.api),
+        read_refused(visit.api, listing.window, 1),
+        _histogram(visit.api, listing),
+    )
     try:
         answer = await visit.api.get(
             "/api/usage/request-logs",
-            **chosen,
-            **{"from": window.query["from"], "after": after, "limit": SHOWN},
+            **listing.query,
+            after=listing.after,
+            offset=(listing.page - 1) * SHOWN,
+            limit=SHOWN,
         )
     except Refused as refusal:
         error = refusal.message
     rows = answer["logs"]
     longest = max((row["latencyMs"] for row in rows), default=1) or 1
-    shared = urlencode({**chosen, "window": window.name})
+    is_first = not listing.after and listing.page == 1
+    window, chosen = listing.window, listing.filters
     fields = {
         "rows": [(row, _bar(row, longest), short_reason(row)) for row in rows],
         "kinds": kinds(),
         "total": answer["total"],
-        "next": f"?{urlencode({'after': answer['next']})}&{shared}" if answer["next"] else None,
-        "newest": f"?{shared}" if after else None,
+        "next": _next(listing, answer),
+        "newest": None if is_first else listing.link(),
+        "listing": listing,
+        "heads": {name: (text, listing.link(sort=name)) for name, text in ORDERS.items()},
         "window": window,
+        "windows": choices_of(window, chosen),
         "chosen": chosen,
+        "chips": chips_of(chosen, window.address, names, OUTCOME_WORDS),
+        "more": [(name, LABELS[name]) for name in LABELS if name not in FIRST],
+        "download": f"/dashboard/logs/download.csv{listing.link()}",
+        "exported_max": EXPORTED_MAX,
+        "plot": plot,
         "names": names,
         "outcomes": OUTCOMES,
         "keys": sorted(names.keys.items(), key=lambda each: each[1].lower()),
         "error": error,
         "refused": refused["requests"],
+        "refused_address": urlencode(
+            window.address if window.name not in LONG else {"window": "7d"}
+        ),
         "longest": longest,
-        **_words(),
+        "words": OUTCOME_WORDS,
+        "moods": OUTCOME_MOODS,
     }
-    # An older page stands still, so that nobody loses their place.
-    return View("logs.html", fields, () if after or error else ("rows",))
+    # Only the newest requests change while one looks at them.
+    is_live = is_first and listing.order == "time" and window.is_open and not error
+    return View("logs.html", fields, ("rows",) if is_live else ())
 
 
-async def show_request(visit: Visit) -> View:
-    """One request: who asked, what answered, how long each step took, and how its cost comes about."""
-    request_id = visit.params["request_id"]
-    answer, names = await asyncio.gather(
-        visit.api.get("/api/usage/request-logs", requestId=request_id, limit=1),
-        read_names(visit.api),
+async def download_csv(visit: Visit) -> Response:
+    """The requests that match the filters as CSV, with the reasons of those that failed; money in US dollars."""
+    listing = _listing(visit.query)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow((*EXPORTED, "cost_usd", "unpriced", *EXPORTED_REPLY))
+    written = 0
+    while written < EXPORTED_MAX:
+        answer = await visit.api.get(
+            "/api/usage/request-logs", **listing.query, limit=EXPORTED_AT_ONCE, offset=written
+        )
+        writer.writerows(map(_exported, answer["logs"]))
+        written += len(answer["logs"])
+        if len(answer["logs"]) < EXPORTED_AT_ONCE:
+            break
+    name = f"fairlead-requests-{listing.window.name}.csv"
+    return attachment(name, text.getvalue(), "text/csv; charset=utf-8")
+
+
+def _exported(row: Row) -> list[object]:
+    reply: Row = next(
+        (each for each in reversed(row["failedAttempts"]) if each["providerStatus"]), {}
     )
-    if not answer["logs"]:
-        raise not_there("request with this id in the log")
-    row = answer["logs"][0]
-    lines = await _cost_lines(visit, row)
-    fields = {
-        "row": row,
-        "names": names,
-        "reason": reason_of(row, names),
-        "way": make_timeline(row, names, WORDS[row["outcome"]]),
-        "decision": _decision(row, names),
-        "why": _why(row),
-        "lines": lines,
-        "headers": await _headers(visit, row),
-        "is_told": abs(sum(line.micros for line in lines) - row["costUsdMicros"]) < 1.5,
-        "title": f"Request {request_id}",
-        **_facts(row, names),
-        **_words(),
-    }
-    return View("request.html", fields)
+    cells = [
+        *(row[name] for name in EXPORTED.values()),
+        f"{row['costUsdMicros'] / 1_000_000:.6f}",
+        row["isUnpriced"],
+        *(reply.get(name) for name in EXPORTED_REPLY.values()),
+    ]
+    return [inert(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
-async def show_bodies(visit: Visit) -> View:
-    """The bodies of the request and of its answer. Opening the page is a read that the audit log notes."""
-    request_id = visit.params["request_id"]
-    bodies = await visit.api.get(f"/api/usage/logs/{quote(request_id, safe='')}/body")
-    fields = {"bodies": bodies, "title": f"Bodies of request {request_id}"}
-    return View("bodies.html", fields)
+def _listing(query: Mapping[str, str]) -> Listing:
+    page = query.get("page", "")
+    order = query.get("sort", "time")
+    return Listing(
+        window_of(query, "7d"),
+        filters_of(query),
+        order if order in ORDERS else "time",
+        query.get("after") if order == "time" or order not in ORDERS else None,
+        min(int(page), PAGES_MAX) if page.isdecimal() and page.isascii() and int(page) else 1,
+    )
 
 
-def _words() -> dict[str, Any]:
-    return {"words": WORDS, "moods": MOODS}
+def _next(listing: Listing, answer: Mapping[str, Any]) -> str | None:
+    """The page that follows. Pages in the order of time begin after the last row, other pages are counted."""
+    if listing.order == "time":
+        return listing.link(after=answer["next"]) if answer["next"] else None
+    if listing.page * SHOWN >= answer["total"] or listing.page >= PAGES_MAX:
+        return None
+    return listing.link(page=str(listing.page + 1))
+
+
+async def _histogram(api: Api, listing: Listing) -> chart.Chart | None:
+    """Requests over time; None where sums cannot be filtered so, or an older page is shown."""
+    if listing.after or listing.page > 1 or not listing.filters.keys() <= set(OF_SUMS):
+        return None
+    window = listing.window
+    try:
+        rows = await read_sums(api, window.bucket, **window.query, **listing.filters)
+    except Refused:
+        return None  # the list says what is wrong with the filters
+    every = by_bucket(window, rows, "requests")
+    failed = by_bucket(window, rows, "errors")
+    good = tuple((all_ or 0) - (bad or 0) for all_, bad in zip(every, failed, strict=True))
+    series = [chart.Series("completed", good, 0), chart.Series("failed or refused", failed, 2)]
+    order = {} if listing.order == "time" else {"sort": listing.order}
+    hrefs = window.links("", **listing.filters, **order)
+    return chart.bars("Requests", window.labels(), series, figures.count, hrefs)
 
 
 def _bar(row: dict[str, Any], longest: float) -> Bar:
@@ -158,135 +229,7 @@ def _bar(row: dict[str, Any], longest: float) -> Bar:
     return Bar(max(wait, 0.6), max(whole - wait, 0))
 
 
-async def _headers(visit: Visit, row: dict[str, Any]) -> dict[str, Any] | None:
-    """The headers that steered the request, and those of its answer; None where none are kept."""
-    if not row["hasBodies"]:
-        return None
-    try:
-        headers: dict[str, Any] = await visit.api.get(
-            f"/api/usage/logs/{quote(row['requestId'], safe='')}/headers"
-        )
-    except Refused:
-        # They have gone in the meantime.
-        return None
-    return headers if headers["request"] or headers["response"] else None
-
-
-async def _cost_lines(visit: Visit, row: dict[str, Any]) -> list[CostLine]:
-    """The arithmetic of the cost at today's prices; nothing where the price is not known."""
-    if not row["costUsdMicros"] or row["provider"] is None:
-        return []
-    price = await _price(visit, row["provider"], row["upstreamModel"] or row["model"])
-    if price is None:
-        return []
-    cached, written = row["tokensCached"], row["tokensCacheWrite"]
-    plain = max(row["tokensInput"] - cached - written, 0)
-    parts = (
-        ("input", plain, price["input"]),
-        ("input from the provider's cache", cached, _or(price["cachedInput"], price["input"])),
-        (
-            "input written to the provider's cache",
-            written,
-            _or(price["cacheWrite"], price["input"]),
-        ),
-        ("output", row["tokensOutput"], price["output"]),
-    )
-    return [CostLine(name, tokens, each, tokens * each) for name, tokens, each in parts if tokens]
-
-
-async def _price(visit: Visit, provider: str, model: str) -> dict[str, Any] | None:
-    """The price in force; of a provider without a connection the one that the catalogue ships."""
-    try:
-        known = await visit.api.get("/api/pricing", provider=provider)
-        if found := known.get(provider, {}).get(model):
-            return dict(found)
-        page = await visit.api.get("/api/models/catalog", provider=provider, q=model, limit=SHOWN)
-    except Refused:
-        return None
-    listed = [
-        each for entry in page["providers"] for kind in entry["models"].values() for each in kind
-    ]
-    named = (each for each in listed if each["id"].partition("/")[2] == model)
-    price: dict[str, Any] | None = next((each["price"] for each in named if each["price"]), None)
-    return price
-
-
-def _decision(row: dict[str, Any], names: Names) -> list[tuple[str, str, str]]:
-    """The targets that were asked, in their order: name and model, its outcome, its colour."""
-    targets = [
-        (
-            f"{names.connections.get(each['connectionId'], 'a connection')} ({each['model']})",
-            f"{each['errorKind'].replace('_', ' ')}, at {figures.milliseconds(each['endedMs'])}",
-            "bad",
-        )
-        for each in row["failedAttempts"]
-    ]
-    if row["outcome"] == "completed" and row["attempts"]:
-        where = names.connections.get(row["connectionId"] or "", names.provider(row["provider"]))
-        targets.append((f"{where} ({row['upstreamModel']})", "answered", "good"))
-    return targets
-
-
-def _strategy(row: dict[str, Any]) -> str:
-    name = str(row["strategy"])
-    return f"the strategy {dict(STRATEGIES).get(name, name)}"
-
-
-def _why(row: dict[str, Any]) -> str:
-    """Why these targets, and in this order."""
-    if row["cache"] in HITS and not row["attempts"]:
-        return "The answer came from the response cache: no provider was called."
-    if row["combo"]:
-        return f"The combo {row['combo']} put its targets in order by {_strategy(row)}."
-    if row["strategy"] and row["strategy"] != "single":
-        return f"The targets were put in order by {_strategy(row)}."
-    if row["provider"]:
-        return "The prefix of the model's name selects the provider; its connections are used by priority."
-    return "No provider was chosen."
-
-
-def _or(price: float | None, other: float) -> float:
-    return other if price is None else price
-
-
-def _shorter(row: dict[str, Any]) -> str:
-    before, after = row["compressionTokensBefore"], row["compressionTokensAfter"]
-    return f"{row['compression']}: {figures.count(before)} tokens to {figures.count(after)}"
-
-
-def _facts(row: dict[str, Any], names: Names) -> dict[str, Any]:
-    """Names and values, those that there are."""
-    request_facts = (
-        ("Key", names.key(row["keyId"])),
-        ("Requested model", row["model"]),
-        ("Combo", row["combo"] and f"{row['combo']} ({row['strategy']})"),
-        ("Session tag", row["sessionTag"]),
-        ("Session", row["sessionId"]),
-        ("Route", f"{row['method']} {row['path']}"),
-        ("Answered as", "a stream" if row["stream"] else "one body"),
-        ("Request", f"{row['bytesRequest']:,} bytes"),
-        ("Response", f"{row['bytesResponse']:,} bytes"),
-    )
-    served = (
-        ("Provider", row["provider"] and names.provider(row["provider"])),
-        ("Model", row["upstreamModel"]),
-        ("Connection", row["connectionId"] and names.connection(row["connectionId"])),
-        ("Attempts", str(row["attempts"])),
-        ("Cache", row["cache"] and " ".join(filter(None, (row["cache"], row["cacheKind"])))),
-        ("Shortened", row.get("compression") and _shorter(row)),
-        ("Prices", ", ".join(row["priceTiers"])),
-        ("Fault injection", row["chaos"]),
-        ("Worker", row["workerId"]),
-        ("Trace", row["traceId"]),
-    )
-    return {
-        "request_facts": [each for each in request_facts if each[1]],
-        "served": [each for each in served if each[1]],
-    }
-
-
 PAGES = (
     Page("logs", "Logs", show_logs, group="Observe", rank=2, icon="logs"),
-    Page("logs/{request_id}", "Request", show_request),
-    Page("logs/{request_id}/bodies", "Bodies", show_bodies),
+    Page("logs/download.csv", "Requests as CSV", download_csv),
 )

@@ -1,4 +1,4 @@
-"""Playground: a conversation with one model or two side by side, in any dialect, with the code of each request.
+"""Playground: a conversation with one model or up to four side by side, in any dialect, with the code of each request.
 
 The conversation rides in the form, so nothing of it is kept here. With scripts the browser makes the
 requests itself, as the visitor's session, and shows streams as they come; without, the page asks and waits.
@@ -35,16 +35,13 @@ WHOLE: Final = "whole"
 TURNS_MAX: Final = 100
 SUGGESTED_MAX: Final = 400
 SUGGESTIONS: Final = "models"
-SIDES: Final = ("model", "other")
+SIDES: Final = ("model", "other", "third", "fourth")
 
 MODELS: Final = (
     Field("model", "Model", most=300, is_required=True, example="auto", suggestions=SUGGESTIONS),
-    Field(
-        "other",
-        "Second model",
-        most=300,
-        hint="A second model that gets the same words. Empty: none.",
-        suggestions=SUGGESTIONS,
+    *(
+        Field(name, f"{label} model", most=300, hint="Empty: none.", suggestions=SUGGESTIONS)
+        for name, label in (("other", "Second"), ("third", "Third"), ("fourth", "Fourth"))
     ),
     Field("dialect", "Dialect", "choice", options=tuple(DIALECT_NAMES.items())),
 )
@@ -57,8 +54,8 @@ SETTINGS: Final = (
 PROMPT: Final = (Field("prompt", "Prompt", "prose", is_required=True),)
 FIELDS: Final = (*MODELS, *SETTINGS, *PROMPT)
 GROUPS: Final = (
-    Group("Models", MODELS, is_open=True),
-    Group("Settings", SETTINGS),
+    Group("Models", MODELS, is_open=True, hint="Each gets the same prompt."),
+    Group("Instructions and settings", SETTINGS),
     Group("Your turn", PROMPT, is_open=True),
 )
 
@@ -91,7 +88,7 @@ async def show(visit: Visit) -> View:
 
 
 async def ask(visit: Visit, typed: FormFields) -> View:
-    """The requests of both sides, and their replies where the page is to ask."""
+    """The requests of all sides, and their replies where the page is to ask."""
     exchanges = read_exchanges(typed.get(TURNS, ""))
     values = _values(typed)
     models = [values[name] for name in SIDES if values[name]]
@@ -150,7 +147,7 @@ def _values(typed: FormFields) -> dict[str, Any]:
         raise Refused(400, "At most must be from 1 to 1,000,000 tokens.", "maxTokens")
     if temperature is not None and not 0 <= temperature <= 2:
         raise Refused(400, "Temperature must be from 0 to 2.", "temperature")
-    return {**dict.fromkeys(("other", "system", "maxTokens", "temperature")), **values}
+    return {**dict.fromkeys((*SIDES, "system", "maxTokens", "temperature")), **values}
 
 
 def _request(

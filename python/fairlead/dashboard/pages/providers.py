@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, Final
 
 import orjson
@@ -24,6 +25,14 @@ from fairlead.dashboard.key_fields import inexpressible
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
+from fairlead.dashboard.provider_facts import (
+    KEY_PAGES,
+    ON_YOUR_MACHINE,
+    SECTIONS,
+    address_parts,
+    needs_address,
+    section_of,
+)
 from fairlead.dashboard.recent_failures import read_recent
 from fairlead.dashboard.record import SEEN, check_unchanged
 from fairlead.dashboard.window import read_groups, window_of
@@ -61,34 +70,49 @@ _ADDRESS: Final = (
         example="gpt-4o = chat-eu",
     ),
 )
-_OTHER_CREDENTIALS: Final = (
-    Field("awsKeys.accessKeyId", "AWS access key id", most=200),
-    Field("awsKeys.secretAccessKey", "AWS secret access key", "secret"),
-    Field("serviceAccount", "Google service account", "lines", "The key file, as JSON."),
-    Field("entraApp.tenantId", "Entra ID: tenant", most=100),
-    Field("entraApp.clientId", "Entra ID: application (client) id", most=100),
-    Field("entraApp.clientSecret", "Entra ID: client secret", "secret"),
-    Field(
+
+
+def _obtained(*options: tuple[str, str]) -> Field:
+    """The choice of a credential that the gateway obtains from the machine it runs on."""
+    return Field(
         "authType",
         "Credential of the machine",
         "choice",
         "The gateway obtains it and renews it; leave the key empty.",
-        options=(
+        options=options,
+    )
+
+
+_CREDENTIALS: Final[dict[str, tuple[Field, ...]]] = {
+    "bedrock": (
+        Field("awsKeys.accessKeyId", "AWS access key id", most=200),
+        Field("awsKeys.secretAccessKey", "AWS secret access key", "secret"),
+        _obtained(
             ("aws-instance", "The role of this EC2 instance"),
             ("aws-container", "The role of this container (ECS, EKS)"),
             ("aws-web-identity", "A web identity (EKS)"),
             ("aws-profile", "A profile of AWS's shared files"),
-            ("google-metadata", "The service account of this Google Cloud machine"),
+        ),
+        Field("providerSpecificData.awsProfile", "AWS profile", hint="Empty: the usual one."),
+        Field(
+            "providerSpecificData.roleArn",
+            "AWS role",
+            hint="For a web identity.",
+            example="arn:aws:iam::...",
         ),
     ),
-    Field("providerSpecificData.awsProfile", "AWS profile", hint="Empty: the usual one."),
-    Field(
-        "providerSpecificData.roleArn",
-        "AWS role",
-        hint="For a web identity.",
-        example="arn:aws:iam::...",
+    "vertex": (
+        Field("serviceAccount", "Google service account", "lines", "The key file, as JSON."),
+        _obtained(("google-metadata", "The service account of this Google Cloud machine")),
     ),
-)
+    "azure": (
+        Field("entraApp.tenantId", "Entra ID: tenant", most=100),
+        Field("entraApp.clientId", "Entra ID: application (client) id", most=100),
+        Field("entraApp.clientSecret", "Entra ID: client secret", "secret"),
+    ),
+}
+"""The credentials of a provider besides a key."""
+
 _STEERING: Final = (
     Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
     Field("isActive", "Active", "switch", "Inactive connections get no requests."),
@@ -123,17 +147,35 @@ _QUOTA: Final = (
         example="five_hour = 10",
     ),
 )
-NEW: Final = (
-    Group(
-        "Credential",
-        (_NAME, _KEY, Field("storeAnyway", "Store it though its check fails", "switch")),
-        is_open=True,
-    ),
-    Group("Address", _ADDRESS),
-    Group("Other credentials", _OTHER_CREDENTIALS),
-    Group("How it is used", _STEERING),
-    Group("Requests", _REQUESTS),
-)
+
+
+def _address_fields(provider: str) -> tuple[Field, ...]:
+    parts = [f"providerSpecificData.{name}" for name in address_parts(provider)]
+    return tuple(field for name in parts for field in _ADDRESS if field.name == name)
+
+
+def new_groups(provider: str, *, is_refused: bool = False) -> tuple[Group, ...]:
+    """The form of a new connection: what this provider needs, and no other's fields. After a refusal the address
+    is open, because it is as likely to be wrong as the credential.
+    """
+    is_open = needs_address(provider) or provider in ON_YOUR_MACHINE or is_refused
+    return (
+        Group(
+            "Credential",
+            (
+                _NAME,
+                _KEY,
+                *_CREDENTIALS.get(provider, ()),
+                Field("storeAnyway", "Store it though its check fails", "switch"),
+            ),
+            is_open=True,
+        ),
+        Group("Address", _address_fields(provider), is_open=is_open),
+        Group("How it is used", _STEERING),
+        Group("Requests", _REQUESTS),
+    )
+
+
 CHANGE: Final = (
     Group(
         "What it is",
@@ -223,9 +265,12 @@ async def show_choice(visit: Visit) -> View:
     """The first step: whose connection it is to be."""
     providers = await read_providers(visit.api)
     wanted = visit.query.get("q", "").strip().lower()
-    found = [(id_, name) for id_, name in providers.items() if wanted in f"{id_} {name}".lower()]
-    own = [id_ for id_, _ in found if id_ not in _built_in]
-    return View("provider_choice.html", {"found": found, "own": own, "wanted": wanted})
+    by_section: dict[str, list[tuple[str, str]]] = {name: [] for name in SECTIONS}
+    for id_, name in sorted(providers.items(), key=lambda each: each[1].lower()):
+        if wanted in f"{id_} {name}".lower():
+            by_section[section_of(id_, is_own=id_ not in _built_in)].append((id_, name))
+    sections = [(title, tiles) for title, tiles in by_section.items() if tiles]
+    return View("provider_choice.html", {"sections": sections, "wanted": wanted})
 
 
 async def show_new(visit: Visit) -> View:
@@ -235,10 +280,12 @@ async def show_new(visit: Visit) -> View:
     if provider not in names:
         raise Refused(404, "There is no such provider. Choose one of the list.")
     values = {"name": names[provider], "priority": 50, "isActive": True}
-    form = make_form("create", NEW, values, visit.failure)
+    groups = new_groups(provider, is_refused=visit.failure is not None)
+    form = make_form("create", groups, values, visit.failure)
     fields = {
         "fields": form,
         "name": names[provider],
+        "key_page": KEY_PAGES.get(provider),
         "title": f"Add {names[provider]}",
         "can_sign_in": await read_sign_in(visit.api, provider) is not None,
     }
@@ -267,7 +314,8 @@ async def show_provider(visit: Visit) -> View:
         "quotaWindowThresholds": _shown_percents(connection),
         "providerSpecificData": {**specific, "refuses": shown_list(specific["refuses"])},
     }
-    form = make_form("change", CHANGE, shown, visit.failure, **{SEEN: connection["updatedAt"]})
+    groups = (*CHANGE[:-1], Group("Address", _address_fields(connection["provider"])))
+    form = make_form("change", groups, shown, visit.failure, **{SEEN: connection["updatedAt"]})
     fields = {
         "connection": connection,
         "provider": names.get(connection["provider"], connection["provider"]),
@@ -318,20 +366,26 @@ def _amount(micros: int | None, unit: str) -> str | None:
 
 async def create(visit: Visit, typed: FormFields) -> str:
     """Tries the credential, then stores it."""
-    groups = [field for group in NEW for field in group.fields]
-    values = {name: value for name, value in read_values(groups, typed).items() if value}
+    provider = visit.params["provider"]
+    form_fields = [field for group in new_groups(provider) for field in group.fields]
+    values = {name: value for name, value in read_values(form_fields, typed).items() if value}
     if _REFUSES in values:
         values[_REFUSES] = typed_list(values[_REFUSES])
     store_anyway = values.pop("storeAnyway", False)
     values["isActive"] = "isActive" in typed
     if account := values.pop("serviceAccount", None):
         values["serviceAccount"] = _account("\n".join(account))
-    body = nested({**values, "provider": visit.params["provider"]})
+    body = nested({**values, "provider": provider})
     finding = await visit.api.send("POST", "/api/providers/validate", body)
     if not finding["valid"] and not store_anyway:
         raise Refused(400, f"The provider did not take it: {finding['error']}", "apiKey")
     made = await visit.api.send("POST", "/api/providers", body)
-    return f"{PLACE}/{made['connection']['id']}"
+    connection_id = made["connection"]["id"]
+    if finding["valid"]:
+        # So that its page has the finding. The connection is stored whatever becomes of this.
+        with contextlib.suppress(Refused):
+            await visit.api.send("POST", f"/api/providers/{connection_id}/test")
+    return f"{PLACE}/{connection_id}"
 
 
 async def change(visit: Visit, typed: FormFields) -> str:

@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.page import Page, View, Visit
-from fairlead.dashboard.window import NAMES, Window, window_of
+from fairlead.dashboard.window import NAMES, Window, choices_of, window_of
 
 SHOWN: Final = 200
+# Windows that are longer than refusals are kept.
+LONG: Final = ("30d", "month")
 
 
 async def read_refused(api: Api, window: Window, limit: int) -> dict[str, Any]:
@@ -28,7 +30,7 @@ async def show_refused(visit: Visit) -> View:
     found = await read_refused(visit.api, window, SHOWN)
     fields = {
         "window": window,
-        "windows": [(name, f"?window={name}") for name in NAMES if name != "30d"],
+        "windows": choices_of(window, {}, [name for name in NAMES if name not in LONG]),
         "counts": found["refused"],
         "requests": found["requests"],
     }

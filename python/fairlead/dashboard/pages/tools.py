@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from fairlead.dashboard.api import Refused, not_there
 from fairlead.dashboard.form import Field, Group, make_form, read_values
+from fairlead.dashboard.names import read_keys
+from fairlead.dashboard.own_machine import KEY_TEXT, SYSTEMS, read_own_machine
 from fairlead.dashboard.page import Action, Failure, FormFields, Page, Question, View, Visit
 
 ALIASES: Final = Field(
@@ -47,7 +49,7 @@ def _fields(models: list[str]) -> tuple[Field, ...]:
             hint="Empty: the first that there is, for tools that list models.",
             suggestions=SUGGESTIONS,
         ),
-        Field("apiKey", "Key", "secret", "The model that the tool will request.", most=500),
+        Field("apiKey", "Key", "secret", "The key that the tool will send.", most=500),
         Field("baseUrl", "Address", most=2000, hint="Empty: the gateway's own."),
         Field("migration", "Remove an older form of it", "switch"),
     )
@@ -167,15 +169,17 @@ async def _tool_view(
     visit: Visit, plan: dict[str, Any] | None, typed: FormFields | None = None
 ) -> View:
     tool, listed = await _tool(visit)
-    status, backups = await asyncio.gather(
+    status, backups, machine, keys = await asyncio.gather(
         visit.api.get("/api/cli-tools/status", tool=tool["id"], wait="false"),
         visit.api.get("/api/cli-tools/backups", tool=tool["id"]),
+        read_own_machine(visit, tool, listed["models"]),
+        read_keys(visit.api),
     )
     failure = visit.failure
     if typed is not None:
         failure = Failure("preview", "", None, typed)
     action = failure.action if failure else "preview"
-    group = Group("Point it here", _fields(listed["models"]), is_open=True)
+    group = Group("On the gateway's machine", _fields(listed["models"]), is_open=plan is not None)
     fields = {
         "tool": tool,
         "status": status,
@@ -185,11 +189,17 @@ async def _tool_view(
         "suggestions_id": SUGGESTIONS,
         "base_url": listed["baseUrl"],
         "plan": plan,
+        "machine": machine,
+        "systems": SYSTEMS,
+        "keys": sorted(
+            ((key["id"], key["name"]) for key in keys), key=lambda each: each[1].lower()
+        ),
+        "key_text": KEY_TEXT,
         "fields": make_form(action, (group,), {}, failure),
         "place": f"/dashboard{PLACES.get(tool['category'], '/cli-code')}",
         "title": tool["name"],
     }
-    return View("tool.html", fields)
+    return View("tool.html", fields, ("first_call",) if machine.key_id else ())
 
 
 async def _apply(visit: Visit, typed: FormFields, *, is_dry: bool) -> dict[str, Any]:

@@ -6,12 +6,19 @@
 
 const main = document.getElementById("main");
 let source = null;
+// What was done is said once, and not again when the page is loaded again.
+const address = new URL(location.href);
+if (address.searchParams.has("done")) {
+  for (const name of ["done", "undo"]) address.searchParams.delete(name);
+  history.replaceState(null, "", address);
+}
+// The address of this page, which the drawer changes while it is open.
+const own = location.pathname + location.search;
 
 function listen() {
   if (source || !main || !("livePage" in main.dataset)) return;
-  const at = location.pathname + location.search;
   for (const each of document.querySelectorAll(".live")) each.textContent = "Connecting";
-  source = new EventSource(`/dashboard/live?at=${encodeURIComponent(at)}`);
+  source = new EventSource(`/dashboard/live?at=${encodeURIComponent(own)}`);
   source.addEventListener("open", () => showState(true));
   source.addEventListener("error", () => showState(false));
   source.addEventListener("part", (event) => {
@@ -78,7 +85,7 @@ document.addEventListener("pointermove", (event) => {
   tip.style.top = `${y < 8 ? event.clientY + 18 : y}px`;
 });
 
-// ---- the drawer: a page beside the page
+// ---- the drawer: a page beside the page, with the address of that page
 
 const drawer = document.createElement("dialog");
 drawer.className = "drawer";
@@ -87,24 +94,33 @@ document.body.append(drawer);
 drawer.addEventListener("click", (event) => {
   if (event.target === drawer || event.target.closest("[data-shut]")) drawer.close();
 });
+// Before it is shut by a key, and after it is shut by a button.
+for (const name of ["cancel", "close"]) {
+  drawer.addEventListener(name, () => history.replaceState(null, "", own));
+}
 
-document.addEventListener("click", async (event) => {
-  const link = event.target.closest("a[data-drawer]");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  event.preventDefault();
+async function openDrawer(href, part) {
   try {
-    const answer = await fetch(`${link.href}?part=${link.dataset.drawer}`);
+    const answer = await fetch(`${href}?part=${part}`);
     if (!answer.ok || answer.redirected) throw new Error();
     drawer.innerHTML = '<button type="button" class="second small shut" data-shut>Close</button>';
     const body = document.createElement("div");
     body.innerHTML = await answer.text();
     drawer.append(body);
-    drawer.showModal();
+    if (!drawer.open) drawer.showModal();
     drawer.scrollTop = 0;
+    history.replaceState({ drawer: href }, "", href);
     reach();
   } catch {
-    location.href = link.href;
+    location.href = href;
   }
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-drawer]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  openDrawer(link.href, link.dataset.drawer);
 });
 
 // ---- copying
@@ -138,12 +154,6 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
   let name = base;
   for (let at = 2; drafts.has(name); at += 1) name = `${base} ${at}`;
   drafts.set(name, form);
-}
-// What was done is said once, and not again when the page is loaded again.
-const address = new URL(location.href);
-if (address.searchParams.has("done")) {
-  for (const name of ["done", "undo"]) address.searchParams.delete(name);
-  history.replaceState(history.state, "", address);
 }
 // The server says itself what it was sent, or has taken it.
 const isAnswered = document.querySelector("[data-toast], [data-arrived], [data-edited], .error:not([hidden])") !== null;

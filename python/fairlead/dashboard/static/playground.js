@@ -77,6 +77,7 @@
         if (answer.headers.get("content-type")?.startsWith("text/event-stream")) await this.read(answer);
         else this.take(await answer.json());
         if (!answer.ok) throw new Error(`The gateway answered ${answer.status}.`);
+        this.serve(answer.headers);
         const cost = answer.headers.get("x-gateway-response-cost");
         if (answer.headers.has("x-gateway-unpriced")) this.set("cost", "no price");
         else if (cost !== null) this.set("cost", inUsd(Number(cost)));
@@ -90,6 +91,12 @@
       this.set("took", inMs(performance.now() - this.began));
       this.set("tokens", this.counts.map((count) => count ?? "not told").join(", "));
       if (id && !this.part.querySelector("[data-cost]").textContent) await this.settle(id);
+    }
+
+    serve(headers) {
+      const served = [headers.get("x-gateway-provider"), headers.get("x-gateway-model")].filter(Boolean).join(" / ");
+      const failed = Number(headers.get("x-gateway-fallback-attempts") ?? 0);
+      this.set("served", (served || "nobody") + (failed ? `, after ${failed} failed` : ""));
     }
 
     link(id) {
@@ -121,6 +128,13 @@
       field.value = JSON.stringify(turns);
     }
   }
+
+  document.getElementById("ask")?.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    const button = event.currentTarget.querySelector("button");
+    if (!button.disabled) event.currentTarget.requestSubmit(button);
+  });
 
   const parts = [...document.querySelectorAll("[data-call]")];
   const buttons = document.querySelectorAll("#ask button");

@@ -25,6 +25,7 @@ from fairlead.usage.budgets.budget_alerts import EVENTS as ALERTS
 from fairlead.usage.budgets.budget_alerts import Payers, raise_alerts
 from fairlead.usage.budgets.usage_events import EVENTS as TURNS
 from fairlead.usage.budgets.usage_events import read_combos, read_names, usage_events
+from fairlead.usage.routes.views import read_failed_attempts
 
 EVENTS: Final = ("request.completed", "request.failed")
 # Endpoints that are answered without a provider, so their requests are no model calls.
@@ -91,6 +92,9 @@ def _data(row: dict[str, Any]) -> dict[str, Any]:
         "outcome": row["outcome"],
         "errorKind": row["error_kind"],
         "errorMessage": row["error_message"],
+        "failedAttempts": [
+            each.model_dump(by_alias=True) for each in read_failed_attempts(row["failed_attempts"])
+        ],
         "tokensInput": row["tokens_input"],
         "tokensOutput": row["tokens_output"],
         "costUsdMicros": row["cost_usd_micros"],

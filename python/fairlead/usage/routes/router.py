@@ -17,6 +17,7 @@ from fairlead.store.services import ServicesDep
 from fairlead.usage.bodies.body_keeping import body_keeper_of
 from fairlead.usage.figures.provider_filter import wanted_provider
 from fairlead.usage.log import LogFilter, Page, PageCursor, read_log
+from fairlead.usage.log import Order as LogOrder
 from fairlead.usage.routes.views import (
     History,
     Logs,
@@ -79,6 +80,10 @@ ConnectionId = Annotated[str | None, Query(alias="connectionId", max_length=300)
 RequestId = Annotated[str | None, Query(alias="requestId", max_length=300)]
 SessionTag = Annotated[str | None, Query(alias="sessionTag", max_length=300)]
 SessionId = Annotated[str | None, Query(alias="sessionId", max_length=300)]
+Session = Annotated[
+    str | None,
+    Query(max_length=300, description="A session's tag, or the id of one without a tag."),
+]
 ErrorKind = Annotated[str | None, Query(alias="errorKind", max_length=300)]
 ErrorText = Annotated[
     str | None,
@@ -87,6 +92,14 @@ ErrorText = Annotated[
         min_length=1,
         max_length=300,
         description="A part of the message that the caller received, or of what a provider answered; case is ignored.",
+    ),
+]
+Search = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=300,
+        description="The id of a request, of its session or of its trace, or a part of a text as for `errorText`.",
     ),
 ]
 After = Annotated[
@@ -115,6 +128,8 @@ async def _history_filter(
     outcome: Outcome | None = None,
     group_id: GroupId = None,
     tag: Tag = None,
+    error_kind: ErrorKind = None,
+    session: Session = None,
 ) -> HistoryFilter:
     key_id = own_key_id(caller.principal, "read:usage", key_id)
     return HistoryFilter(
@@ -131,6 +146,8 @@ async def _history_filter(
         outcome,
         group_id,
         tag,
+        error_kind,
+        session,
     )
 
 
@@ -175,8 +192,8 @@ async def _series(
         SeriesBucket | None,
         Query(
             alias="series",
-            description="Also the largest groups by `orderBy` over time, in `series`: by minute, hour or day. With "
-            "neither of them in `groupBy`, without `top`, and for at most 1500 buckets.",
+            description="Also the largest groups by `orderBy` over time, in `series`: by minute, quarter of an "
+            "hour, hour or day. With neither of them in `groupBy`, without `top`, and for at most 1500 buckets.",
         ),
     ] = None,
     top: Annotated[
@@ -204,9 +221,9 @@ async def history(
             alias="groupBy",
             max_length=200,
             description="One of minute, hour, day and month, and any of the rest, by commas; `total` "
-            "alone makes one group of all. `session` and `status`, as the filters by request, session, "
-            "status and outcome, are read from the requests themselves: as far back as "
-            "`usageRetentionDays`, and without keys that ask for no log.",
+            "alone makes one group of all. `session`, `status` and `reason`, as the filters by "
+            "request, session, status, outcome and kind of error, are read from the requests themselves: as far "
+            "back as `usageRetentionDays`, and without keys that ask for no log.",
         ),
     ] = DEFAULT_GROUPS,
     filters: HistoryFilterDep,
@@ -273,16 +290,17 @@ async def _log_filter(
     caller: CallerDep,
     subject: HistoryFilterDep,
     *,
-    error_kind: ErrorKind = None,
     error_text: ErrorText = None,
+    search: Search = None,
     from_: From = None,
     to: To = None,
 ) -> LogFilter:
     return LogFilter(
         **asdict(subject),
-        error_kind=error_kind,
         error_text=None if _is_confined(caller) else error_text,
         error_message=error_text if _is_confined(caller) else None,
+        search=None if _is_confined(caller) else search,
+        own_search=search if _is_confined(caller) else None,
         from_ms=_moment_ms(from_, "from") if from_ else None,
         until_ms=_moment_ms(to, "to") if to else None,
     )
@@ -296,8 +314,21 @@ def _is_confined(caller: Caller) -> bool:
 FilterDep = Annotated[LogFilter, Depends(_log_filter)]
 
 
-async def _page(limit: Limit = 50, offset: Offset = 0, after: After = None) -> Page:
-    return Page(limit, offset, _parse_cursor(after) if after else None)
+async def _page(
+    limit: Limit = 50,
+    offset: Offset = 0,
+    after: After = None,
+    order: Annotated[
+        LogOrder,
+        Query(
+            alias="orderBy",
+            description="The newest or the largest first. Only the order of time has `next` and `after`.",
+        ),
+    ] = "time",
+) -> Page:
+    if after and order != "time":
+        raise InvalidRequest("after goes with the order of time alone; use offset.", param="after")
+    return Page(limit, offset, _parse_cursor(after) if after else None, order)
 
 
 PageDep = Annotated[Page, Depends(_page)]
@@ -336,8 +367,8 @@ async def request_logs(
 
 
 def _next(rows: list[dict[str, Any]], page: Page) -> str | None:
-    """The cursor of the page that follows; None where this one was not full."""
-    if len(rows) < page.limit:
+    """The cursor of the page that follows; None where this one was not full, or is not in the order of time."""
+    if len(rows) < page.limit or page.order != "time":
         return None
     return f"{rows[-1]['ts_ms']}-{rows[-1]['request_id']}"
 

@@ -41,6 +41,9 @@ class HistoryRow(View):
     combo: str | None
     session: str | None = Field(description="The session's tag, or else its id.")
     status: int | None
+    error_kind: str | None = Field(
+        description="The reason of failed requests, with `reason` in `groupBy`; null for the others."
+    )
     group_id: str | None = Field(description="The group that the key was in then.")
     requests: int
     errors: int = Field(description="Requests with another outcome than `completed`.")
@@ -83,6 +86,7 @@ class HistoryGroup(View):
     combo: str | None
     session: str | None
     status: int | None
+    error_kind: str | None
     group_id: str | None
     is_other: bool = Field(description="The sum of all groups that are not among the largest.")
     requests: Sequence[int]
@@ -341,11 +345,11 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     if "price_tiers" in shown:
         shown["price_tiers"] = shown["price_tiers"].split(",") if shown["price_tiers"] else []
         shown["tokens_cache_write_hour"] = shown["tokens_cache_write_hour"] or 0
-        shown["failed_attempts"] = _failed_attempts(row["failed_attempts"])
+        shown["failed_attempts"] = read_failed_attempts(row["failed_attempts"])
     return shown
 
 
-def _failed_attempts(text: str | None) -> list[FailedAttempt]:
+def read_failed_attempts(text: str | None) -> list[FailedAttempt]:
     """The attempts in a record's text (docs/explanation/contracts.md), separated by commas."""
     return [_failed_attempt(one.split(";")) for one in text.split(",")] if text else []
 

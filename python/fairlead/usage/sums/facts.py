@@ -33,7 +33,7 @@ _NAMES = ", ".join(DIMENSIONS)
 EVERY_MEASURE: Final = (*SUMS, *MAXES)
 # Columns that are no text.
 _NUMBERS = frozenset({*EVERY_MEASURE, "bucket_ms", "status"})
-_OF_REQUESTS = "session_tag, session_id, status, "
+_OF_REQUESTS = "session_tag, session_id, status, error_kind, "
 
 Measure = Literal["latency", "latency_failed", "cache_write"]
 ROWS_AT_ONCE: Final = 2_000
@@ -180,7 +180,9 @@ def bins_of_parts(
     names = f"{_NAMES}, " if has_names else ""
     joined = "JOIN dimensions d ON d.id = h.dimension_id " if has_names else ""
     # Groups that no rollup has are asked for where only the records are read.
-    of_requests = _OF_REQUESTS if selection.groups.keys() & {"session", "status"} else ""
+    of_requests = (
+        _OF_REQUESTS if selection.groups.keys() & {"session", "status", "error_kind"} else ""
+    )
 
     def select(part: Part, at: int) -> str:
         if part.level == "requests":

@@ -42,6 +42,7 @@ Dimension = Literal[
     "combo",
     "session",
     "status",
+    "reason",
     "group",
 ]
 
@@ -59,13 +60,22 @@ _DIMENSIONS: dict[str, tuple[str, str]] = {
     "combo": ("combo", "combo"),
     "session": ("session", "coalesce(session_tag, session_id)"),
     "status": ("status", "status"),
+    "reason": ("error_kind", "error_kind"),
     # The group that the key was in itself: the last of the path.
     "group": ("group_id", "string_split(group_path, '/')[-1]"),
 }
 # Dimensions and filters that no rollup has: they are read from the requests themselves, as long as
 # those are kept, and without those of keys that ask for no log.
-_OF_REQUESTS = frozenset({"session", "status"})
-_FILTERS_OF_REQUESTS = ("request_id", "session_tag", "session_id", "status", "outcome")
+_OF_REQUESTS = frozenset({"session", "status", "reason"})
+_FILTERS_OF_REQUESTS = (
+    "request_id",
+    "session_tag",
+    "session_id",
+    "status",
+    "outcome",
+    "error_kind",
+    "session",
+)
 BUCKETS = frozenset({"minute", "hour", "day", "month"})
 _SHARES = (50, 95, 99)
 
@@ -110,6 +120,8 @@ class HistoryFilter:
     outcome: str | None = None
     group_id: str | None = None
     tag: str | None = None
+    error_kind: str | None = None
+    session: str | None = None
 
     def conditions(self, *, of_requests: bool = False) -> Filters:
         """The conditions on dimensions."""
@@ -138,6 +150,8 @@ _CONDITIONS = {
     # The groups below it count as well.
     "group_id": "list_contains(string_split(group_path, '/'), $group_id)",
     "tag": "contains(tags, ',' || $tag || ',')",
+    "error_kind": "error_kind = $error_kind",
+    "session": "coalesce(session_tag, session_id) = $session",
 }
 
 

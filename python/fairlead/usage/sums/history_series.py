@@ -19,9 +19,16 @@ from fairlead.usage.sums.history import (
     source_of,
     what_of,
 )
-from fairlead.usage.sums.rollup import BUCKET_MS
+from fairlead.usage.sums.rollup import BUCKET_MS, Level
 
-SeriesBucket = Literal["minute", "hour", "day"]
+SeriesBucket = Literal["minute", "quarter", "hour", "day"]
+# The length of a bucket, and the coarsest level that it can be added up from.
+_LENGTHS: Final[dict[SeriesBucket, tuple[int, Level]]] = {
+    "minute": (BUCKET_MS["minute"], "minute"),
+    "quarter": (15 * BUCKET_MS["minute"], "minute"),
+    "hour": (BUCKET_MS["hour"], "hour"),
+    "day": (BUCKET_MS["day"], "day"),
+}
 BUCKETS_MAX: Final = 1_500
 # The measures of a series.
 SUMMED: Final = (
@@ -67,7 +74,7 @@ class HistoryWithSeries(NamedTuple):
 
 def buckets_of(query: HistoryQuery, bucket: SeriesBucket) -> range:
     """The start of each bucket of a query's span."""
-    size_ms, span = BUCKET_MS[bucket], query.span
+    (size_ms, _), span = _LENGTHS[bucket], query.span
     return range(span.from_ms - span.from_ms % size_ms, span.until_ms, size_ms)
 
 
@@ -95,9 +102,9 @@ def read_with_series(
 
 
 def _over_time(source: Source, bucket: SeriesBucket) -> Source:
-    selection, size_ms = source.selection, BUCKET_MS[bucket]
+    selection, (size_ms, level) = source.selection, _LENGTHS[bucket]
     groups = {"bucket_ms": f"bucket_ms - bucket_ms % {size_ms}", **selection.groups}
-    coarsest = "requests" if selection.coarsest == "requests" else bucket
+    coarsest = "requests" if selection.coarsest == "requests" else level
     return replace(source, selection=Selection(groups, selection.filters, coarsest))
 
 

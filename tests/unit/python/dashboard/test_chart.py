@@ -44,7 +44,7 @@ def test_a_line_has_a_gap_where_nothing_is_known_and_its_table_says_so() -> None
 def test_names_are_text_in_what_is_drawn() -> None:
     series = [chart.Series('<b title="x">', (1.0, 3.0), 2)]
     drawn = chart.bars("t", ["a&b", "c"], series, figures.count)
-    columns, rows = draw_columns(drawn.columns), draw_rows(drawn.rows)
+    columns, rows = draw_columns(drawn.columns), draw_rows(drawn)
     assert "<b" not in columns
     assert columns.count("&lt;b title=&quot;x&quot;&gt;: ") == 4, "said twice of each column"
     assert columns.count('<rect class="s2" ') == 2

@@ -189,6 +189,33 @@ async def test_what_a_session_cost_is_told_for_as_long_as_its_requests_are_kept(
     assert {row["status"]: row["requests"] for row in await rows(["status"])} == {200: 3, 502: 1}
 
 
+async def test_failures_are_counted_by_reason(usage: Database, spool: Path, lines: Any) -> None:
+    failed = {"outcome": "upstream_failed", "status": 502}
+    await fill(
+        usage,
+        spool,
+        lines("a", ts_ms=START, error_kind="upstream_status", **failed)
+        + lines("b", ts_ms=START + DAY, error_kind="upstream_status", **failed)
+        + lines("c", ts_ms=START, error_kind="rate_limited", outcome="refused")
+        + lines("d", ts_ms=START, error_kind="rate_limited", outcome="refused", no_log=True)
+        + lines("e", ts_ms=START),
+    )
+
+    async def errors(groups: list[Any], **filters: Any) -> dict[Any, int]:
+        query = HistoryQuery(ALL, groups, HistoryFilter(**filters))
+        found, _, _ = await usage.read(lambda con: read_history(con, query))
+        return {(row["error_kind"], row.get("provider")): row["errors"] for row in found}
+
+    assert await errors(["reason"]) == {
+        ("upstream_status", None): 2,
+        ("rate_limited", None): 1,
+        (None, None): 0,
+    }
+    assert await errors(["reason", "provider"], error_kind="upstream_status") == {
+        ("upstream_status", "lab"): 2
+    }
+
+
 async def test_the_last_use_of_a_key_outlives_its_requests(
     usage: Database, spool: Path, lines: Any
 ) -> None:

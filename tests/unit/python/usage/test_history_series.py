@@ -170,3 +170,25 @@ async def test_what_single_records_answer_is_read_every_time(
     # Retention deletes records without a word to anybody.
     await usage.write(lambda con: con.execute("DELETE FROM requests").fetchall())
     assert await requests() == []
+
+
+async def test_quarters_of_an_hour_are_added_up_from_minutes(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    minute = HOUR // 60
+    await fill(
+        usage,
+        spool,
+        b"".join(
+            lines(f"r{at}", ts_ms=START + at * minute, outcome=outcome)
+            for at, outcome in ((0, "completed"), (14, "refused"), (15, "completed"), (59, "shed"))
+        ),
+    )
+    query = HistoryQuery(Span(START, START + HOUR), ["provider"])
+
+    _, (buckets, groups) = await read(usage, query, SeriesQuery("quarter", 2))
+
+    assert buckets == [START + at * 15 * minute for at in range(4)]
+    (group,) = groups
+    assert group.sums["requests"] == [2, 1, 0, 1]
+    assert group.sums["errors"] == [1, 0, 0, 1]

@@ -167,6 +167,12 @@ async def test_what_asked_for_no_log_is_counted_and_not_listed(
         ({"sessionTag": "nightly"}, ["e"]),
         ({"sessionId": "s-9"}, ["e"]),
         ({"errorKind": "rate_limited"}, ["e"]),
+        ({"session": "nightly"}, ["e"]),
+        ({"session": "s-9"}, []),
+        ({"search": "nightly"}, ["e"]),
+        ({"search": "c"}, ["c"]),
+        ({"search": "no such text"}, []),
+        ({"orderBy": "latency", "provider": "p2"}, ["b", "a"]),
         ({"combo": "fast", "status": 502}, []),
     ],
 )
