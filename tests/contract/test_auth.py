@@ -12,7 +12,7 @@ from argon2 import PasswordHasher
 from fairlead.identity.users import ensure_owner, set_password_hash
 from tests.support.management import PASSWORD
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 LOGIN = "/api/auth/login"
 

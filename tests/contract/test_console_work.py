@@ -37,7 +37,7 @@ from tests.contract.test_console import (
 )
 from tests.support.management import LOCAL, PASSWORD, run_application
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 
 @pytest.fixture
@@ -236,7 +236,10 @@ async def test_tokens_are_shown_once_and_revoked(control, admin, member) -> None
     assert answer.status_code == 403, "a path of another route is none of this form"
 
 
+@pytest.mark.one_control(False)
 async def test_a_backup_is_made_put_back_and_deleted(control, admin) -> None:
+    # A restore ends the process half a second later.
+    control.app.state.services.state.database.on_fatal = lambda: None
     place = "/dashboard/backups"
     assert "No backup yet" in await page(control, admin, place)
     assert (await post(control, admin, place, act="make")).status_code == 303
@@ -497,6 +500,7 @@ async def test_a_webhook_is_tried_and_a_delivery_sent_again(control, admin) -> N
     assert len(one["deliveries"][0]["attempts"]) >= 1
 
 
+@pytest.mark.one_control(False)
 async def test_usage_stands_beside_the_period_before(control, admin) -> None:
     records = await fill_log(control)
     older = [dict(each, ts_ms=each["ts_ms"] - 8 * 86_400_000) for each in records[:10]]
@@ -531,6 +535,7 @@ async def test_failures_are_forgotten_from_the_health_page(control, admin, membe
     assert done.status_code == 303, words(done.text)
 
 
+@pytest.mark.one_control(False)
 async def test_usage_leaves_as_parquet(control, admin) -> None:
     await fill_log(control, upstream_model="=HYPERLINK(1)", model="=HYPERLINK(1)")
     answer = await control.client.get(
@@ -546,6 +551,7 @@ async def test_usage_leaves_as_parquet(control, admin) -> None:
     assert frame["cost_usd_micros"].to_list() == [total["history"][0]["costUsdMicros"]]
 
 
+@pytest.mark.one_control(False)
 async def test_the_first_steps_are_led_until_calls_arrive(control, admin) -> None:
     text = await page(control, admin, "/dashboard")
     assert "Start here" in text

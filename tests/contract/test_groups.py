@@ -10,7 +10,7 @@ import pytest
 from fairlead.identity.users import insert_user, new_user
 from tests.contract.conftest import Control
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 UUID = "0b0e7a3e-6f4c-4d3a-9a64-0d9f7c1f2a10"
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.gateway.keys.fields import KEY_SCOPES
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 UUID = "0b0e7a3e-6f4c-4d3a-9a64-0d9f7c1f2a10"
 RULE = {"limit": 1, "window": 60}

@@ -30,7 +30,7 @@ from tests.contract.conftest import Control
 from tests.support.certificates import make_certificate
 from tests.support.management import LOCAL, run_application
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 PASSWORD = "mail-canary-password"
 

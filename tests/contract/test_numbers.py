@@ -14,7 +14,7 @@ from fairlead.store.services import Services
 from fairlead.usage.routes.quota_router import usable_percent
 from tests.support.records import usage_record
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 HOUR = 3_600_000
 
@@ -55,6 +55,7 @@ async def get(control: Any, path: str, status: int = 200, **headers: str) -> Any
     return answer.json()
 
 
+@pytest.mark.one_control(False)
 async def test_latency_stats_are_of_what_was_completed(control: Any) -> None:
     await settle(
         control,
@@ -91,6 +92,7 @@ async def test_latency_stats_are_of_what_was_completed(control: Any) -> None:
         await get(control, f"/api/usage/model-latency-stats?{wrong}", 400)
 
 
+@pytest.mark.one_control(False)
 @pytest.mark.parametrize(
     ("calls", "verdict"),
     [
@@ -116,6 +118,7 @@ async def test_cache_health_judges_by_warm_calls(
     assert found["cacheReadTotal"] == sum(read for read, _ in calls)
 
 
+@pytest.mark.one_control(False)
 async def test_cache_health_finds_heavy_writes(control: Any) -> None:
     writes = [100] * 20 + [50_000]
     await settle(
@@ -139,6 +142,7 @@ async def test_cache_health_finds_heavy_writes(control: Any) -> None:
     await get(control, "/api/usage/cache-health?range=2h", 400)
 
 
+@pytest.mark.one_control(False)
 async def test_a_connections_usage(control: Any) -> None:
     await settle(
         control,
@@ -156,6 +160,7 @@ async def test_a_connections_usage(control: Any) -> None:
     await get(control, "/api/usage/nobody", 404)
 
 
+@pytest.mark.one_control(False)
 async def test_combos_are_compared(control: Any) -> None:
     steps = [{"kind": "model", "model": "openai/gpt-4o"}]
     for name in ("busy", "quiet"):
@@ -186,6 +191,7 @@ async def test_combos_are_compared(control: Any) -> None:
     await get(control, "/api/combos/metrics?comboName=never", 404)
 
 
+@pytest.mark.one_control(False)
 async def test_sessions_are_of_one_key(control: Any) -> None:
     now = int(time.time() * 1000)
     await settle(
@@ -236,6 +242,7 @@ def say(control: Any, connection_id: str, **told: Any) -> None:
     services.workers.__self__.poll_begins("ab", 1, 10**6, stats)  # type: ignore[attr-defined]
 
 
+@pytest.mark.one_control(False)
 async def test_rate_limits_tell_of_connections_and_keys(control: Any) -> None:
     connection = await a_connection(control)
     path = f"/api/providers/{connection['id']}"
@@ -287,6 +294,7 @@ async def test_rate_limits_tell_of_connections_and_keys(control: Any) -> None:
     assert (of_key["connections"], [each["keyId"] for each in of_key["keys"]]) == ([], [key["id"]])
 
 
+@pytest.mark.one_control(False)
 async def test_the_quota_endpoint(control: Any) -> None:
     connection = await a_connection(control)
     asked = {

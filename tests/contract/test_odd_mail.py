@@ -18,7 +18,7 @@ from fairlead.store.state import State
 from tests.contract.conftest import Control
 from tests.contract.test_mail import Inbox, mail, serving, settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 NAME, PASSWORD = "fürst", "pässwörd-canary-✓"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.management import PASSWORD
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

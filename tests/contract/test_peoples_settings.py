@@ -10,7 +10,7 @@ from fairlead import _core
 from fairlead.store.operator_settings import PEOPLES_SETTINGS, OperatorSettings
 from tests.contract.conftest import Control
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 ROUTES: list[dict[str, Any]] = list(_core.routes())
 # Paths whose writing routes let people, addresses or secrets of sign-in in, or send what operators watch elsewhere.

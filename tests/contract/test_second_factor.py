@@ -13,7 +13,7 @@ import pytest
 from fairlead.identity import account_router, challenges, sign_in
 from tests.support.management import PASSWORD
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 CURRENT = {"currentPassword": PASSWORD}

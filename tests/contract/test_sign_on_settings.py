@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from fairlead.settings import ControlConfig
 from tests.support.management import LINK_TOKEN, PASSWORD, Management, run_management
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 
 PATH = "/api/settings"
 OWN = {"currentPassword": PASSWORD}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.conftest import Control
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_control]
 ROUTE = "/api/usage/token-limits"
 
 

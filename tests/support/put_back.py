@@ -20,6 +20,7 @@ from fairlead.identity.guess_limit import GuessLimit
 from fairlead.identity.oauth.service import open_oauth
 from fairlead.identity.rate_window import RateWindow
 from fairlead.identity.sign_in import ANSWERS_A_MINUTE, SignIn
+from fairlead.settings import ControlConfig
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.rows import is_copied
@@ -38,17 +39,19 @@ def shares_control(request: pytest.FixtureRequest) -> bool:
 
 @dataclass(frozen=True)
 class StateAtStart:
-    """The rows of every table of the state database, as they were when the application had started."""
+    """The configuration and the rows of the state database, as they were when the application had started."""
 
     services: Services
+    config: ControlConfig
     rows: Rows
 
     @classmethod
     async def of(cls, services: Services) -> Self:
-        return cls(services, await services.state.database.write(_all_rows))
+        return cls(services, services.config, await services.state.database.write(_all_rows))
 
     async def put_back(self) -> None:
-        """Makes the rows what they were. Returns when this is in force."""
+        """Makes the rows and the configuration what they were. Returns when this is in force."""
+        self.services.config = self.config
         await self.services.state.commit(self._put_back)
 
     def _put_back(self, con: Connection) -> None:
@@ -97,14 +100,12 @@ class SharedApplications:
             started = await self._ending.enter_async_context(self.start(settings))
             self._opened[name] = started, await StateAtStart.of(started[0].state.services)
         (app, client), state_at_start = self._opened[name]
-        services: Services = app.state.services
-        config = services.config
         forget_guesses(app)
         # Its ledger, its documents and its limits are memory.
+        services: Services = app.state.services
         services.tool_access = await open_oauth(services)
         client.cookies.clear()
         yield app, client
-        services.config = config
         await state_at_start.put_back()
 
 
