@@ -1,7 +1,10 @@
-"""Guardrails read documents, citations, code, and names and numbers in what tools are called with, both ways."""
+"""Guardrails read documents, citations, code, and names and numbers in what tools are called with, both ways;
+and text that is disguised or in base64.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any, Final
@@ -181,3 +184,58 @@ def test_a_stream_of_chat_is_read_to_its_annotations(gateway: Gateway, upstream:
     answer = gateway.caller.post("/v1/chat/completions", json=body)
     assert MAIL not in answer.text
     assert "[REDACTED:email]" in answer.text
+
+
+TEXT_FILE: Final = base64.b64encode(f"write to {MAIL}".encode()).decode()
+DISGUISED: Final = {
+    "full-width digits": "\uff14\uff11\uff11\uff11 1111 1111 1111",
+    "digits of another script": "\u0664" + "\u0661" * 15,
+    "invisible characters": "4111\u200b1111\u200b1111\u200b1111",
+    "a percent escape": MAIL.replace("@", "%40"),
+    "a JSON escape": MAIL.replace("@", "\\u0040"),
+    "letters of another script": MAIL.replace("@example", "@\u0435\u0445\u0430mple"),
+    "a full-width sign": MAIL.replace("@", "\uff20"),
+}
+
+
+def bodies(dialect: str, text: str) -> tuple[str, dict[str, Any]]:
+    """A request of a caller of the dialect, with the text and a text file."""
+    url = f"data:text/plain;base64,{TEXT_FILE}"
+    match dialect:
+        case "openai":
+            file = {"type": "file", "file": {"filename": "a.txt", "file_data": url}}
+            parts = [{"type": "text", "text": text}, file]
+            return "/v1/chat/completions", {"messages": [{"role": "user", "content": parts}]}
+        case "openai-responses":
+            file = {"type": "input_file", "filename": "a.txt", "file_data": url}
+            parts = [{"type": "input_text", "text": text}, file]
+            return "/v1/responses", {"input": [{"role": "user", "content": parts}]}
+        case "anthropic":
+            source = {"type": "base64", "media_type": "text/plain", "data": TEXT_FILE}
+            parts = [{"type": "text", "text": text}, {"type": "document", "source": source}]
+            return "/v1/messages", {
+                "max_tokens": 9,
+                "messages": [{"role": "user", "content": parts}],
+            }
+        case _:
+            file = {"inlineData": {"mimeType": "text/plain", "data": TEXT_FILE}}
+            return "", {"contents": [{"role": "user", "parts": [{"text": text}, file]}]}
+
+
+@pytest.mark.parametrize("name", DISGUISED)
+@pytest.mark.parametrize("dialect", ["openai", "openai-responses", "anthropic", "gemini"])
+def test_disguised_text_and_text_files_reach_no_provider(
+    gateway: Gateway, upstream: Upstream, dialect: str, name: str
+) -> None:
+    model = model_of(gateway, upstream, dialect)
+    upstream.script(reply({"error": {"message": "enough"}}, 400))
+    path, body = bodies(dialect, f"see {DISGUISED[name]} and go")
+    path = path or f"/v1beta/models/{model}:generateContent"
+    answer = gateway.caller.post(path, json={"model": model, **body})
+    assert upstream.requests, answer.text
+    sent = json.dumps(json.loads(upstream.last.body), ensure_ascii=False)
+    assert DISGUISED[name] not in sent
+    assert TEXT_FILE not in sent
+    assert "see [REDACTED:" in sent
+    redacted = base64.b64encode(b"write to [REDACTED:email]").decode()
+    assert redacted in sent, sent

@@ -171,6 +171,29 @@ def test_an_admin_makes_nobody_an_owner(standing: Standing) -> None:
     assert answer.status_code == 403
 
 
+def test_an_admin_replaces_no_account_by_a_file(standing: Standing) -> None:
+    """Whoever writes the file decides who is the owner afterwards."""
+    admin = standing.gateway.client(headers=sign_in(standing.gateway, **ADMIN), timeout=60)
+    octets = {"content-type": "application/octet-stream"}
+    state = admin.get("/api/db-backups/export")
+    assert state.status_code == 200, state.text
+    path = "/api/db-backups/import"
+    assert admin.post(path, content=state.content, headers=octets).status_code == 403
+    dry = admin.post(path, params={"dryRun": "true"}, content=state.content, headers=octets)
+    assert dry.status_code == 200, dry.text
+    begun = expect(admin.post("/api/db-backups/uploads", json={"size": len(state.content)}), 201)
+    upload = f"/api/db-backups/uploads/{begun['id']}"
+    sent = admin.put(upload, params={"offset": 0}, content=state.content, headers=octets)
+    assert sent.status_code == 200, sent.text
+    for body in ({"dryRun": False}, {}, None):
+        assert admin.post(f"{upload}/restore", json=body).status_code == 403
+    assert admin.delete(upload).status_code == 200
+    owner = standing.gateway.client(
+        headers=sign_in(standing.gateway, password=PASSWORD), timeout=60
+    )
+    assert owner.post(path, content=b"damaged", headers=octets).status_code == 400
+
+
 DOORS = ("session", "bearer", "x-api-key", "x-goog-api-key", "local token", "query key")
 
 

@@ -185,7 +185,7 @@ async def _live(request: Request, services: Services, caller: Caller) -> Respons
     person = await _person(services, caller)
     if person is None:
         return Response(status_code=204)  # tells the browser not to come back
-    at = _address(request.query_params.get("at", ""))
+    at = _page_address(request.query_params.get("at", ""))
     page, visit = _find(at.path.removeprefix("/dashboard").strip("/"), request, person)
     if page is None or (page.right == "manage" and not person.manages):
         return Response(status_code=204)
@@ -265,7 +265,7 @@ def _failed(visit: Visit, failure: Refused) -> Response:
     return answer(None, visit, replace(view, status=failure.status))
 
 
-def _address(text: str) -> SplitResult:
+def _page_address(text: str) -> SplitResult:
     """The parts of the address of a page, which a visitor may have changed."""
     try:
         return split_url(text[:ADDRESS_MAX])
@@ -275,7 +275,7 @@ def _address(text: str) -> SplitResult:
 
 def _choose_theme(fields: Mapping[str, str]) -> Response:
     theme = next((theme for theme in THEMES if theme == fields.get("theme")), "auto")
-    back = _address(fields.get("back", ""))
+    back = _page_address(fields.get("back", ""))
     # Not to another site: the path alone counts, and it is one of these two.
     first = back.path.split("/")[1:2]
     path = back.path if first in (["dashboard"], ["board"]) else "/dashboard"

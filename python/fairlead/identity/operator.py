@@ -10,7 +10,9 @@ from pydantic import SecretStr
 from starlette.requests import Request
 
 from fairlead.calls.caller import Caller
+from fairlead.errors import Forbidden
 from fairlead.identity.sign_in import Attempt, SignIn
+from fairlead.identity.users import find_owner
 from fairlead.store.database import Transaction
 from fairlead.store.services import Services
 
@@ -33,3 +35,12 @@ class SignedInOperator:
     ) -> Transaction[None]:
         """The write that stores the caller's new password (`Attempt.new_password`)."""
         return await Attempt(self.services, self.sign_in, request, caller).new_password(password)
+
+    async def check_owner(self, caller: Caller) -> None:
+        """`Forbidden` for the session of anybody but the owner."""
+        user_id = caller.principal.id
+        if caller.principal.kind != "session":
+            return
+        owner = await self.services.state.read(find_owner)
+        if owner is None or owner.id != user_id:
+            raise Forbidden("Only the owner, or the local command line, may do this.")

@@ -70,6 +70,9 @@ class Operator(Protocol):
     ) -> Transaction[None]:
         """A function for `State.commit` that stores the caller's new password."""
 
+    async def check_owner(self, caller: Caller) -> None:
+        """Checks that no other person than the owner asks. `Forbidden`."""
+
 
 async def _nobody(_kind: str, _args: dict[str, Any]) -> list[Any]:
     raise StorageUnavailable("No relay worker is connected.", retry_after_s=1)

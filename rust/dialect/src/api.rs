@@ -2,7 +2,7 @@
 //!
 //! Some of OpenAI's models have only the responses API. Others accept tools on chat completions only without reasoning.
 
-use fairlead_core::{ApiType, Dialect, ModelFacts};
+use fairlead_core::{json, ApiType, Dialect, ModelFacts};
 
 use crate::accepted::can_switch_off;
 use crate::model::Effort;
@@ -33,7 +33,7 @@ impl ApiNeed {
             None if facts.tools_need_thinking_off != Some(true) => return Self::Chat,
             None => {}
         }
-        if memchr::memmem::find(body, b"\"tools\"").is_none() {
+        if !json::may_have(body, b"\"tools\"") {
             return Self::Chat;
         }
         let Ok(request) = read_request(caller, body, read.stream) else { return Self::Chat };

@@ -6,7 +6,6 @@
 
 use fairlead_core::json::{self, Kind, Scan, MAX_DEPTH};
 use fairlead_core::{Error, ErrorKind};
-use memchr::memmem;
 
 /// The most members of one body.
 const MAX_MEMBERS: usize = 256;
@@ -128,7 +127,7 @@ fn most_bytes(name: &str, purpose: Purpose) -> usize {
 
 /// An empty salt, or one of another type than string, has crashed vLLM servers for all of their callers.
 fn check_salt(body: &[u8]) -> Result<(), Error> {
-    if memmem::find(body, b"\"cache_salt\"").is_none() {
+    if !json::may_have(body, b"\"cache_salt\"") {
         return Ok(());
     }
     let Ok(scan) = json::scan_object(body, &["cache_salt"], MAX_DEPTH) else { return Ok(()) };
@@ -203,8 +202,10 @@ mod tests {
             ("[]", false),
             ("true", false),
         ] {
-            let body = format!(r#"{{"model":"m","messages":[],"cache_salt":{salt}}}"#);
-            assert_eq!(fault(&body, Purpose::Conversation).is_none(), is_good, "{salt}");
+            for name in ["cache_salt", "cache\\u005fsalt", "\\u0063ache_sal\\u0074"] {
+                let body = format!(r#"{{"model":"m","messages":[],"{name}":{salt}}}"#);
+                assert_eq!(fault(&body, Purpose::Conversation).is_none(), is_good, "{name} {salt}");
+            }
         }
         let inside = r#"{"model":"m","messages":[{"role":"user","content":"\"cache_salt\": 1"}]}"#;
         assert_eq!(fault(inside, Purpose::Conversation), None);

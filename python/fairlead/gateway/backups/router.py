@@ -14,9 +14,11 @@ from fastapi import APIRouter, BackgroundTasks, Query, Request
 from pydantic import Field, StrictBool
 from starlette.background import BackgroundTask as AfterAnswer
 
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import InvalidRequest, NotFound, UnsupportedMediaType
 from fairlead.gateway.backups.folder import Backup, Reason, shown_name
 from fairlead.gateway.backups.keeper import Keeper, keeper_of
+from fairlead.gateway.backups.owner import check_owner
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.process.file_answer import FileAnswer
 from fairlead.store.services import Services, ServicesDep
@@ -120,16 +122,21 @@ async def delete(backup_id: str, services: ServicesDep) -> Success:
 async def import_file(
     request: Request,
     services: ServicesDep,
+    caller: CallerDep,
     after: BackgroundTasks,
     dry_run: Annotated[Literal["true", "false"], Query(alias="dryRun")] = "false",
 ) -> Imported:
-    """The file as it was exported, as `application/octet-stream`. A damaged one changes nothing."""
+    """The file as it was exported, as `application/octet-stream`. A damaged one changes nothing. Only the owner
+    imports; an admin may ask for a dry run.
+    """
     if request.headers.get("content-type", "").strip().lower() != OCTETS:
         raise UnsupportedMediaType(f"Send the database file with `Content-Type: {OCTETS}`.")
     content = await request.body()
     if not content:
         raise InvalidRequest("The body is empty: send the database file.")
     is_dry = dry_run == "true"
+    if not is_dry:
+        await check_owner(services, caller)
     keeper = keeper_of(services)
 
     async def take_in(part: Path) -> Imported:

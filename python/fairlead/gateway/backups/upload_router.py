@@ -11,7 +11,9 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from pydantic import Field, StrictBool, StrictInt
 
+from fairlead.calls.caller import CallerDep
 from fairlead.errors import InvalidRequest, TooLarge, UnsupportedMediaType
+from fairlead.gateway.backups.owner import check_owner
 from fairlead.gateway.backups.uploads import PART_MAX_BYTES, Progress, Upload, Work, uploads_of
 from fairlead.store.services import ServicesDep
 from fairlead.wire import NamedWire, Success
@@ -86,13 +88,16 @@ async def delete(upload_id: str, services: ServicesDep) -> Success:
 
 @router.post("/{upload_id}/restore", status_code=202, summary="Restore an uploaded export")
 async def restore(
-    upload_id: str, services: ServicesDep, body: StartRestore | None = None
+    upload_id: str, services: ServicesDep, caller: CallerDep, body: StartRestore | None = None
 ) -> UploadView:
     """Checks the export and, without `dryRun`, restores it. GET shows the progress. A damaged file, or one that is
-    not an export, changes nothing.
+    not an export, changes nothing. Only the owner restores; an admin may ask for a dry run.
     """
+    is_dry = body.dry_run if body else False
+    if not is_dry:
+        await check_owner(services, caller)
     uploads = uploads_of(services)
-    await uploads.start(upload_id, is_dry=body.dry_run if body else False)
+    await uploads.start(upload_id, is_dry=is_dry)
     return _view(upload_id, *await uploads.progress(upload_id))
 
 

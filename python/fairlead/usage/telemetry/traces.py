@@ -85,7 +85,12 @@ class Traces:
                 self._exporter = await asyncio.to_thread(_exporter)
             count = min(batch_max, len(self._waiting))
             rows = [self._waiting.popleft() for _ in range(count)]
-            if await asyncio.to_thread(self._exporter.export, rows):
+            try:
+                is_taken = await asyncio.to_thread(self._exporter.export, rows)
+            except Exception as error:  # noqa: BLE001 - one odd record must not stop the spans of the others
+                is_taken = False
+                log.error("spans not sent", error=type(error).__name__)
+            if is_taken:
                 self.exported += count
             else:
                 self.failed += count

@@ -60,7 +60,7 @@ pub(super) struct PlainText {
     steps: Vec<(usize, usize)>,
 }
 
-/// What the beginning of a text stands for, and its length.
+/// The meaning and the length of the beginning of a text.
 enum Unit {
     /// One character, which stands for itself.
     Itself(char),

@@ -42,7 +42,7 @@ impl<'p> Scan<'p> {
         self.plain.map_or(at, |plain| plain.end(at))
     }
 
-    /// Where the first finding of the pattern that may still grow begins, as an offset in the original text.
+    /// The start of the first finding of the pattern that may still grow, as an offset in the original text.
     pub(super) fn opens(&self, pattern: &Pattern, text: &str, from: usize) -> usize {
         self.start(pattern.opens(self.text(text), self.at(from.min(self.end))))
     }

@@ -11,6 +11,7 @@ const MAX_BEHIND_BYTES: usize = 16 * 1024;
 /// The members of an object that say what its `data` holds. A member that is there twice counts for the reading in which
 /// the data is text, because parsers differ in which of the two they take.
 #[derive(Debug, Default, Clone, Copy)]
+#[allow(clippy::struct_field_names, reason = "independent facts, named as questions")]
 pub(super) struct Siblings {
     /// Every `type` so far is one of base64; `None` if there is no `type`.
     is_base64: Option<bool>,
@@ -33,11 +34,11 @@ impl Siblings {
     }
 
     /// Whether the `data` is base64.
-    pub(super) fn are_of_base64(&self) -> bool {
+    pub(super) fn are_of_base64(self) -> bool {
         self.is_base64 == Some(true) && !self.is_cut
     }
 
-    /// Reads the rest of the object, once.
+    /// Reads the members behind the `data`. A second call changes nothing.
     pub(super) fn read_behind(&mut self, body: &[u8], mut at: usize) {
         if std::mem::replace(&mut self.is_read, true) {
             return;

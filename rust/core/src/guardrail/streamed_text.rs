@@ -62,11 +62,11 @@ struct Ahead {
 
 /// The result of a search, as offsets in bytes.
 struct Searched {
-    /// Where the first finding that may still grow begins.
+    /// The start of the first finding that may still grow.
     looked: usize,
     /// Up to where text can be sent.
     hold: usize,
-    /// Where the visible character before `looked` begins.
+    /// The start of the visible character before `looked`.
     context: usize,
 }
 

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-pub use ends::{end_of_string, end_of_value};
+pub use ends::{end_of_string, end_of_value, may_have};
 use keys::Keys;
 pub use name::Name;
 use scanner::{ScanFault, Scanner};

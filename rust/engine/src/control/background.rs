@@ -28,7 +28,7 @@ const MODEL: HeaderName = HeaderName::from_static("x-route-model");
 
 /// Whether the request asks for background mode. A text search rules out most bodies.
 pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
-    if answer != Answer::Responses || memchr::memmem::find(body, b"\"background\"").is_none() {
+    if answer != Answer::Responses || !json::may_have(body, b"\"background\"") {
         return false;
     }
     let wanted = ["background"];
@@ -169,6 +169,8 @@ mod tests {
     fn only_a_wish_of_the_request_itself_counts() {
         for (body, is) in [
             (r#"{"background":true}"#, true),
+            (r#"{"b\u0061ckground":true}"#, true),
+            (r#"{"\u0062\u0061ckground":true}"#, true),
             (r#"{"background" : false}"#, false),
             (r#"{"background":null}"#, false),
             (r#"{"background":"true"}"#, false),

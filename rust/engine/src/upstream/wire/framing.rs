@@ -92,7 +92,8 @@ enum At {
     DataEnded,
     /// At the start of a trailer or of the last line.
     Trailer,
-    TrailerLine,
+    TrailerName,
+    TrailerValue,
     TrailerEnd,
     LastEnd,
     Done,
@@ -154,7 +155,7 @@ impl Chunks {
             (At::Digits | At::Blank, b' ' | b'\t') => self.sized(At::Blank)?,
             (At::Digits | At::Blank | At::Extension, b'\r') => At::SizeEnd,
             (At::Digits | At::Blank, b';') => self.extended()?,
-            (At::Extension, byte) if byte != b'\n' => self.extended()?,
+            (At::Extension, byte) if is_visible(byte) => self.extended()?,
             (At::SizeEnd, b'\n') if self.left > 0 => At::Data,
             (At::DataEnd, b'\r') => At::DataEnded,
             (At::DataEnded, b'\n') => {
@@ -163,8 +164,10 @@ impl Chunks {
                 At::Size
             }
             (At::Trailer, b'\r') => At::LastEnd,
-            (At::TrailerLine, b'\r') => At::TrailerEnd,
-            (At::Trailer | At::TrailerLine, byte) if byte != b'\n' => self.beside(At::TrailerLine)?,
+            (At::Trailer | At::TrailerName, byte) if is_token(byte) => self.beside(At::TrailerName)?,
+            (At::TrailerName, b':') => self.beside(At::TrailerValue)?,
+            (At::TrailerValue, b'\r') => At::TrailerEnd,
+            (At::TrailerValue, byte) if is_visible(byte) => self.beside(At::TrailerValue)?,
             // A size of zero, or another trailer.
             (At::SizeEnd, b'\n') => {
                 self.aside = 0;
@@ -204,6 +207,16 @@ impl Chunks {
             Ok(at)
         }
     }
+}
+
+/// Whether the byte can be part of a field's name (RFC 9110, section 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Whether the byte can be part of a field's value, or of an extension: a tab, or no control character.
+fn is_visible(byte: u8) -> bool {
+    byte == b'\t' || !byte.is_ascii_control()
 }
 
 #[cfg(test)]
@@ -295,7 +308,13 @@ mod tests {
             b"g\r\n",
             b"5;a\nb\r\n",
             b"5 7\r\n",
+            b"5;a\0b\r\n",
             b"0\r\nx: y\n\r\n",
+            b"0\r\nx: y\r\n z\r\n\r\n",
+            b"0\r\nx: \0\r\n\r\n",
+            b"0\r\nx : y\r\n\r\n",
+            b"0\r\n: y\r\n\r\n",
+            b"0\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
             b"11111111111111111\r\n",
         ] {
             assert_eq!(decode(input, 100), Err(Malformed), "{:?}", String::from_utf8_lossy(input));
