@@ -50,7 +50,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "cache": CommandEntry("cache", "app", "The response cache.", WATCH),
     "providers": CommandEntry("providers", "app", "Connections to providers.", MANAGE),
     "nodes": CommandEntry("nodes", "app", "Your own provider endpoints.", MANAGE),
-    "facts": CommandEntry("facts", "app", "What a model accepts, and who states it.", MANAGE),
+    "facts": CommandEntry("facts", "app", "Facts about a model, and who states them.", MANAGE),
     "combos": CommandEntry("combos", "app", "Names that stand for several models.", MANAGE),
     "aliases": CommandEntry("aliases", "app", "Other names for models and combos.", MANAGE),
     "keys": CommandEntry("keys", "app", "API keys for callers.", MANAGE),

@@ -180,7 +180,7 @@ def spending_limits(time_zone: str) -> tuple[Field, ...]:
 
 
 def inexpressible(otherwise: str, name: str = "inexpressible") -> Field:
-    """What happens to members that a provider does not accept; `otherwise` is the label of no choice."""
+    """The choice for members that a provider does not accept; `otherwise` is the label of no choice."""
     return Field(
         name,
         "Members that a provider does not accept",

@@ -13,7 +13,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelFacts {
-    /// The API of OpenAI by which the model is called, at providers of OpenAI's dialect.
+    /// The API of OpenAI by which the model is called, at providers of OpenAI's dialect. Snapshots of earlier versions call
+    /// it `api`.
+    #[serde(alias = "api")]
     pub api_type: Option<ApiType>,
     /// The member that limits the output of a chat completion.
     pub cap_member: Option<CapMember>,

@@ -57,6 +57,14 @@ fn the_facts_of_an_operator_override_those_of_the_catalogue() {
 }
 
 #[test]
+fn the_api_is_read_from_snapshots_of_earlier_versions() {
+    for name in ["api", "api_type"] {
+        let facts: ModelFacts = serde_json::from_value(serde_json::json!({ name: "responses" })).expect("facts");
+        assert_eq!(facts.api_type, Some(ApiType::Responses));
+    }
+}
+
+#[test]
 fn only_stated_members_are_stripped() {
     let facts = |text| serde_json::from_str::<ModelFacts>(text).expect("facts");
     assert_eq!(facts(r#"{"refused": ["seed"]}"#).stripped(), [""; 0]);

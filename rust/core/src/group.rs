@@ -3,8 +3,8 @@
 
 use crate::access::Access;
 use crate::guardrail::Guardrails;
+use crate::inexpressible::Inexpressible;
 use crate::limit::{Holder, Limit};
-use crate::snapshot::Inexpressible;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! Read the modules in this order:
 //! - [`error`]: what can go wrong, and whose fault it is.
 //! - [`routes`] and [`tier`]: every route, and who may call it.
-//! - [`snapshot`], [`group`] and [`access`]: the configuration that decisions use.
+//! - [`snapshot`], [`group`], [`access`] and [`inexpressible`]: the configuration that decisions use.
 //! - [`dialect`], [`facts`] and [`model_name`]: the wire formats, what models accept, and the canonical name of a model.
 //! - [`ip_filter`], [`principal`], [`sessions`], [`session_lease`] and [`policy`]: who is calling, from where, and what
 //!   they may do.
@@ -45,6 +45,7 @@ pub mod guardrail;
 mod health;
 // Functions on the text of a host are qualified: `host::name`, `host::is_loopback`.
 pub mod host;
+mod inexpressible;
 mod ip_filter;
 // Names are qualified because they are common: `json::Value`, `json::Kind`, `json::as_str`.
 pub mod json;
@@ -96,6 +97,7 @@ pub use facts::{
     Output, Prefill, Samplers, Schemas, StreamingUsage, Thinking,
 };
 pub use health::{AttemptPermit, Health, HealthState, QuotaReading, TerminalState};
+pub use inexpressible::Inexpressible;
 pub use ip_filter::AddressSet;
 pub use lease::{grant_lease, LeaseGrant, LeaseTerms, StoreLoss, UseByNode};
 pub use ledger::{
@@ -118,8 +120,8 @@ pub use service_account::ServiceAccount;
 pub use session_lease::SessionClaim;
 pub use sessions::{SessionAnswer, SessionName, SessionQuestion, SessionReport, Sessions, IDLE_MS as SESSION_IDLE_MS};
 pub use snapshot::{
-    Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Inexpressible, Key,
-    Model, ModelApi, PersistedState, PromptCacheMode, Protocol, ProxyRecord, ProxyScheme, ServiceMode, Snapshot,
-    StreamDefaultMode, TokenScope, UnpricedModels, DIRECT,
+    Auth, BareModels, CacheDefaultMode, CacheSettings, CaptureSettings, CatalogScope, Connection, Key, Model, ModelApi,
+    PersistedState, PromptCacheMode, Protocol, ProxyRecord, ProxyScheme, ServiceMode, Snapshot, StreamDefaultMode,
+    TokenScope, UnpricedModels, DIRECT,
 };
 pub use usage::{ServiceTier, Units, Usage, MAX_UNITS};

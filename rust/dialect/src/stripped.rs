@@ -8,7 +8,6 @@ use std::ops::Range;
 use crate::fit::{member_at, with_comma, Destination};
 use crate::left_out::LeftOut;
 use crate::model::is_neutral;
-use crate::translate::SentRequest;
 use crate::Pieces;
 
 /// Members that affect only sampling, reasoning, caching, billing or records, in the names of every dialect.
@@ -49,18 +48,18 @@ const HINTS: &[&str] = &[
 /// The object with most of Gemini's members.
 const GENERATION_CONFIG: [&str; 2] = ["generationConfig", "generation_config"];
 
-/// Removes the members from the request. A member that changes the answer rejects the request, unless the caller chose to
-/// drop such members.
-pub(crate) fn strip(form: Dialect, sent: SentRequest, to: Destination<'_>) -> Result<SentRequest, Error> {
+/// Removes the members from the body, and returns their names. A member that changes the answer rejects the request,
+/// unless the caller chose to drop such members.
+pub(crate) fn strip(form: Dialect, pieces: &mut Pieces, to: Destination<'_>) -> Result<Vec<String>, Error> {
     let is_in = |name: &&String| {
         let quoted = format!("\"{name}\"");
-        sent.pieces.iter().any(|piece| memchr::memmem::find(piece, quoted.as_bytes()).is_some())
+        pieces.iter().any(|piece| memchr::memmem::find(piece, quoted.as_bytes()).is_some())
     };
     let found: Vec<&String> = to.facts.stripped().iter().filter(is_in).collect();
     if found.is_empty() {
-        return Ok(sent);
+        return Ok(Vec::new());
     }
-    let mut body = sent.pieces.concat();
+    let mut body = pieces.concat();
     let mut left_out = LeftOut::new(to.fit.drops);
     for name in found {
         remove(&mut body, 0, name, &mut left_out)?;
@@ -70,9 +69,8 @@ pub(crate) fn strip(form: Dialect, sent: SentRequest, to: Destination<'_>) -> Re
             }
         }
     }
-    let SentRequest { left_out: mut names, tool_names, .. } = sent;
-    names.extend(left_out.into_names());
-    Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(body)]), left_out: names, tool_names })
+    *pieces = Pieces::from_iter([Bytes::from(body)]);
+    Ok(left_out.into_names())
 }
 
 /// Removes a member of the object that starts at this offset.

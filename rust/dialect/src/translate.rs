@@ -129,8 +129,9 @@ fn upstream_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'
 
 /// Writes a request for its destination, without the members that an operator declared as refused.
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<SentRequest, Error> {
-    let sent = passed_or_written(pair, body, read, to)?;
-    stripped::strip(pair.provider, sent, to)
+    let mut sent = passed_or_written(pair, body, read, to)?;
+    sent.left_out.extend(stripped::strip(pair.provider, &mut sent.pieces, to)?);
+    Ok(sent)
 }
 
 fn passed_or_written(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination<'_>) -> Result<SentRequest, Error> {

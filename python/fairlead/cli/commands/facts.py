@@ -1,4 +1,4 @@
-"""`fairlead facts`: what a model accepts, and who states it."""
+"""`fairlead facts`: facts about a model, and who states them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead.cli.failure import CommandFailed
 from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
 from fairlead.cli.output import print_message, show_json, show_table
 
-app = typer.Typer(help="What a model accepts, and who states it.", no_args_is_help=True)
+app = typer.Typer(help="Facts about a model, and who states them.", no_args_is_help=True)
 
 _PATH: Final = "/api/provider-models"
 # Fields of the body. All others are members of `facts`.

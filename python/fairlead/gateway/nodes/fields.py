@@ -82,8 +82,8 @@ CustomHeaders = Annotated[dict[StrictStr, StrictStr], AfterValidator(_headers)]
 
 
 class NodeFields(StatedFacts):
-    """The optional and nullable fields. What is stated of models holds for all models of the node, unless a model's own
-    fields say otherwise.
+    """The optional and nullable fields. Facts about models hold for all models of the node, unless a model's own
+    fields override them.
     """
 
     api_type: ApiType = Field(

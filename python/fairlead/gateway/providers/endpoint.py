@@ -91,7 +91,7 @@ def resolve_provider(con: Database, name: str) -> Provider:
 
 
 def dialect_of(provider: Provider) -> str:
-    """The dialect in which a provider is called, apart from models with an API of their own."""
+    """The dialect in which a provider is called, except for models that another API serves."""
     if isinstance(provider, CatalogueProvider):
         return provider.dialect
     dialect = _DIALECTS[provider.type]

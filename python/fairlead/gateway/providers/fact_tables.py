@@ -44,7 +44,7 @@ class Overrides:
 def overrides_of(
     provider: Provider, specific: Mapping[str, Any], rows: Mapping[str, ProviderModel]
 ) -> Overrides:
-    """What an operator states for a connection's models. A connection overrides its node, a model overrides both."""
+    """The overrides of a connection's models. A connection overrides its node, a model overrides both."""
     own = {} if isinstance(provider, CatalogueProvider) else relay_facts(provider.stated)
     models = {name: relay_facts(row.settings) for name, row in rows.items()}
     return Overrides(

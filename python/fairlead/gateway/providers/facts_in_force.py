@@ -69,7 +69,7 @@ def _base(provider: Provider, connection: Connection | None, model_id: str) -> s
 
 
 def _catalogued(base: str, model_id: str) -> Iterator[dict[str, Fact]]:
-    """What the catalogue states about the provider, then about the model's family. A provider inherits from the one
+    """The catalogue's facts about the provider, then about the model's family. A provider inherits from the one
     that `like` names.
     """
     chain: list[FactSection] = []
@@ -97,7 +97,7 @@ def _written(section: FactSection | FamilyFacts, origin: Origin) -> dict[str, Fa
 def _stated(
     provider: Provider, connection: Connection | None, row: ProviderModel | None
 ) -> Iterator[dict[str, Fact]]:
-    """What the operator states, from the node to the model."""
+    """The operator's facts, from the node to the model."""
     if not isinstance(provider, CatalogueProvider):
         yield _by_operator(provider.stated, "node", f"PUT /api/provider-nodes/{provider.id}")
     if connection is not None:

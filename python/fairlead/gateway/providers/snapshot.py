@@ -122,7 +122,7 @@ def _compile(
 
 
 def _stated(provider: Provider, model_settings: dict[str, ProviderModel]) -> dict[str, Any]:
-    """What an operator states about models by their names, listed or not: caps of output, and accepted calls."""
+    """The operator's caps of output and accepted calls, by the names of models, listed or not."""
     caps = {
         name: row.settings.get("max_output_token_override") for name, row in model_settings.items()
     }

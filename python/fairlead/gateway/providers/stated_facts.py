@@ -1,4 +1,4 @@
-"""What an operator states about models: of a node, of a connection, or of one model. It overrides the catalogue."""
+"""Facts about models that an operator states for a node, a connection or one model. They override the catalogue."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FactOverrides(FactValues):
 
 
 class RequestFacts(Wire):
-    """What requests are written by. In a change, a field that is not sent stays and null clears it."""
+    """The facts by which requests are written. In a change, a field that is not sent stays and null clears it."""
 
     refuses: Annotated[list[Member], Field(max_length=50)] | None = Field(
         None,
@@ -71,7 +71,7 @@ class RequestFacts(Wire):
 
 
 class StatedFacts(RequestFacts):
-    """What an operator states about models. In a change, a field that is not sent stays and null clears it."""
+    """An operator's facts about models. In a change, a field that is not sent stays and null clears it."""
 
     supported_endpoints: Annotated[list[Endpoint], Field(min_length=1, max_length=10)] | None = (
         Field(

@@ -1,5 +1,5 @@
-"""What lists and routes know about one model, each with its value and who states it: its type, the calls that it
-accepts, its capabilities and sizes.
+"""The type, the accepted calls, the capabilities and the sizes of one model, each with who states it: lists and
+routes follow them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES: Final = {
 def uses_in_force(
     provider: Provider, connection: Connection | None, row: ProviderModel | None, model_id: str
 ) -> list[Fact]:
-    """What is known about the model. A value that nobody states has the origin `default`."""
+    """The known uses of the model. A value that nobody states has the origin `default`."""
     shipped = _entry(catalogue_models(provider), model_id)
     listed = _entry((connection and connection.models) or [], model_id)
     both = {**shipped, **listed, "id": model_id}
@@ -80,8 +80,8 @@ def _levels(
         stated = with_stated(provider, {**own, **provider.stated}, {})
         levels.append(("node", f"PUT /api/provider-nodes/{provider.id}", stated))
     by_name = type_of(model_id)
-    said = {**listed, "mode": None} if listed.get("mode") == "chat" else listed
-    levels.append(("provider", "the provider's list of models", said))
+    without_chat = {**listed, "mode": None} if listed.get("mode") == "chat" else listed
+    levels.append(("provider", "the provider's list of models", without_chat))
     levels.append(("catalogue", source, shipped))
     levels.append(("name", None, {"mode": by_name}))
     return levels

@@ -1,10 +1,10 @@
 //! Connections with their proxies and timeouts, and the models that they serve.
 
 use super::api::{ModelApi, Protocol};
-use super::key::Inexpressible;
 use crate::clock::rfc3339;
 use crate::dialect::Dialect;
 use crate::facts::{FactTable, ModelFacts};
+use crate::inexpressible::Inexpressible;
 use crate::pace::AccountLimits;
 use crate::session_lease::SessionLease;
 use serde::Deserialize;

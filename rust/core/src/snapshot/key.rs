@@ -4,6 +4,7 @@ use super::settings::UnpricedModels;
 use crate::access::{matches_pattern, Access};
 use crate::chaos::Chaos;
 use crate::group::Group;
+use crate::inexpressible::Inexpressible;
 use crate::ip_filter::AddressSet;
 use crate::limit::Limit;
 use crate::schedule::Schedule;
@@ -179,25 +180,6 @@ pub enum ServiceMode {
     Default,
     Priority,
     Flex,
-}
-
-/// How members that a provider does not accept are handled if dropping them changes the response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Inexpressible {
-    /// The request is rejected.
-    Refuse,
-    /// The members are dropped.
-    Drop,
-}
-
-impl Inexpressible {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Drop => "drop",
-        }
-    }
 }
 
 /// The permissions of an access token. Each scope includes the scopes before it.

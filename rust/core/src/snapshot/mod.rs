@@ -13,9 +13,7 @@ mod settings;
 
 pub use api::{ModelApi, Protocol};
 pub use connection::{Auth, Connection, Model, PersistedState, PromptCacheMode, ProxyRecord, ProxyScheme, DIRECT};
-pub use key::{
-    CacheDefaultMode, CatalogScope, Inexpressible, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope,
-};
+pub use key::{CacheDefaultMode, CatalogScope, Key, ManagementToken, ServiceMode, StreamDefaultMode, TokenScope};
 pub use settings::{BareModels, CacheSettings, CaptureSettings, Settings, UnpricedModels};
 
 use crate::context::ContextSettings;
