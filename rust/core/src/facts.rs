@@ -31,6 +31,9 @@ pub struct ModelFacts {
     pub call_ids: Option<NameRule>,
     /// Members that the provider rejects, named as in its dialect.
     pub refused: Vec<String>,
+    /// Members that the provider rejects in the assistant's messages of a chat completion. `content.thinking`: content
+    /// parts of the type `thinking`.
+    pub refused_in_turns: Vec<String>,
     /// How a request controls reasoning.
     pub thinking: Option<Thinking>,
     /// The reasoning levels in ascending order. An empty list: the member is rejected.

@@ -40,6 +40,7 @@ class Facts(_Section):
     tool_names: NameRule | None = None
     call_ids: NameRule | None = None
     refused: tuple[str, ...] | None = None
+    refused_in_turns: tuple[str, ...] | None = None
     thinking: (
         Literal["never", "always", "budget", "adaptive", "effort", "switch", "enable_thinking"]
         | None
