@@ -15,21 +15,23 @@ use crate::signature::UNSIGNED;
 const CALLS: [&str; 4] = ["functionCall", "function_call", "functionResponse", "function_response"];
 const SIGNATURES: [&str; 2] = ["thoughtSignature", "thought_signature"];
 
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow, default)]
+    contents: Vec<Content<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow, default)]
+    parts: Vec<&'a RawValue>,
+}
+
 /// Adds the edits, for models whose rule for call ids is known. Most bodies have no calls and are not parsed.
 pub(crate) fn edits(body: &[u8], facts: &ModelFacts, edits: &mut Edits) {
     let Some(rule) = facts.call_ids else { return };
     if CALLS.iter().take(2).all(|name| memmem::find(body, name.as_bytes()).is_none()) {
         return;
-    }
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow, default)]
-        contents: Vec<Content<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Content<'a> {
-        #[serde(borrow, default)]
-        parts: Vec<&'a RawValue>,
     }
     let Ok(whole) = serde_json::from_slice::<Body<'_>>(body) else { return };
     for content in whole.contents {
