@@ -12,7 +12,6 @@ use smallvec::SmallVec;
 
 use crate::cache_hints::CacheHints;
 use crate::foreign;
-use crate::gemini::moved_calls;
 use crate::model::{Effort, Request};
 use crate::prompt_cache_edits;
 use crate::text::Text;
@@ -111,9 +110,6 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], to: Destina
         edits.extend(prompt_cache_edits::edits(form, body, fit.cache, to.facts));
     }
     edits.extend(foreign);
-    if form == Dialect::Gemini {
-        moved_calls::edits(body, to.facts, &mut edits);
-    }
     edits.sort_by_key(|(span, _)| span.start);
     edits
 }

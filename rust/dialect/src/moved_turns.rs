@@ -112,11 +112,11 @@ fn texts(value: &RawValue) -> Option<String> {
             members.iter().any(|(name, kind)| name == "type" && kind.get() == "\"thinking\"")
         })
     };
-    let kept: Vec<&str> = parts.iter().filter(|part| !is_thinking(part)).map(|part| part.get()).collect();
-    match (kept.len() < parts.len(), kept.is_empty()) {
+    let remaining: Vec<&str> = parts.iter().filter(|part| !is_thinking(part)).map(|part| part.get()).collect();
+    match (remaining.len() < parts.len(), remaining.is_empty()) {
         (false, _) => None,
         (true, true) => Some("null".to_owned()),
-        (true, false) => Some(format!("[{}]", kept.join(","))),
+        (true, false) => Some(format!("[{}]", remaining.join(","))),
     }
 }
 

@@ -135,6 +135,9 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destination
         if pair.provider == Dialect::Openai && !read.is_completion && !to.fit.is_templated {
             passing::edits(body, read, to.facts, &mut edits, &mut left_out);
         }
+        if pair.provider == Dialect::Gemini {
+            gemini::moved_calls::edits(body, to.facts, &mut edits);
+        }
         let requests_usage = to.facts.streaming_usage != Some(StreamingUsage::Always);
         let model = upstream_name(pair.provider, read, to.model);
         let pieces = request::rewrite_with(body, read, &model, edits, requests_usage);

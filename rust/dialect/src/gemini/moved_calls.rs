@@ -46,6 +46,7 @@ pub(crate) fn edits(body: &[u8], facts: &ModelFacts, edits: &mut Edits) {
             }
         }
     }
+    edits.sort_by_key(|(span, _)| span.start);
 }
 
 /// Removes the id of a call or a result.

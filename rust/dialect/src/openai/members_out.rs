@@ -116,10 +116,10 @@ fn without_identity(schema: &str, facts: &ModelFacts) -> Option<String> {
         return None;
     }
     let Members(members) = serde_json::from_str(schema).ok()?;
-    let kept = members.into_iter().filter(|(name, _)| !matches!(&**name, "$schema" | "$id"));
-    let kept: Vec<String> =
-        kept.map(|(name, value)| format!("{}:{}", serde_json::Value::from(&*name), value.get())).collect();
-    Some(format!("{{{}}}", kept.join(",")))
+    let remaining = members.into_iter().filter(|(name, _)| !matches!(&**name, "$schema" | "$id"));
+    let remaining: Vec<String> =
+        remaining.map(|(name, value)| format!("{}:{}", serde_json::Value::from(&*name), value.get())).collect();
+    Some(format!("{{{}}}", remaining.join(",")))
 }
 
 fn choice(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {

@@ -92,7 +92,7 @@ struct MessageRules {
     has_marks: bool,
     /// A message with tool calls includes the reasoning before them.
     has_reasoning: bool,
-    /// Refusals are parts of a type of their own. Otherwise they are text.
+    /// Refusals are parts of the type `refusal`. Otherwise they are text.
     has_refusals: bool,
 }
 
