@@ -25,12 +25,13 @@ SCHEMA: Final[dict[str, Any]] = {
     "required": ["city"],
     "additionalProperties": False,
 }
-TOOLS: Final = (
+Tools = tuple[tuple[str, str, dict[str, Any]], ...]
+TOOLS: Final[Tools] = (
     ("weather", "The weather of a city.", SCHEMA),
     ("list_cities", "All cities.", {"type": "object", "properties": {}}),
 )
 # What a client sends to a vendor of its own dialect: the schema of that vendor's examples.
-OWN_TOOLS: Final = tuple(
+OWN_TOOLS: Final[Tools] = tuple(
     (name, about, {key: value for key, value in schema.items() if key != "$schema"})
     for name, about, schema in TOOLS
 )
@@ -71,7 +72,7 @@ class Talk(ABC):
         """`has_tools` is the same for the whole conversation: to Claude, other tools are another conversation."""
         self.turns: list[Any] = []
         self._has_tools = has_tools
-        self._tools = TOOLS
+        self._tools: Tools = TOOLS
         self._open: list[Call] = []
         self._result = "text"
 
