@@ -36,6 +36,9 @@ pub struct ModelFacts {
     /// The members in `refused` are removed from every body, also from one that passes through in the caller's own
     /// dialect.
     pub strips_refused: Option<bool>,
+    /// Members that the provider rejects in the assistant's messages of a chat completion. `content.thinking`: content
+    /// parts of the type `thinking`.
+    pub refused_in_turns: Vec<String>,
     /// How a request controls reasoning.
     pub thinking: Option<Thinking>,
     /// The reasoning levels in ascending order. An empty list: the member is rejected.

@@ -29,7 +29,7 @@ fn a_provider_that_wants_reasoning_back_gets_what_the_caller_sent() {
     let wants = Fit { replays_reasoning: true, ..Fit::default() };
     for (thought, fit, expected) in [
         (Some("Let me see."), &wants, json!("Let me see.")),
-        (None, &wants, json!("")),
+        (None, &wants, json!(" ")),
         (Some("Let me see."), &Fit::default(), Value::Null),
     ] {
         let body = parsed(&written(pair, &talk(thought), &ModelFacts::default(), fit).expect("written"));

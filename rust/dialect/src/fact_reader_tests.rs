@@ -54,6 +54,7 @@ fn differences() -> Vec<(&'static str, Value, Pair, Value)> {
         ("call_ids", json!({"most": 9, "letters": "alphanumeric"}), to_chat, talk.clone()),
         ("refused", json!(["user"]), from_responses, shared.clone()),
         ("strips_refused", json!(true), Pair { caller: CHAT, provider: CHAT }, chat(&json!({"user": "u"}))),
+        ("refused_in_turns", json!(["thinking_blocks"]), Pair { caller: CHAT, provider: CHAT }, thought.clone()),
         ("thinking", json!("switch"), to_chat, messages(&thinks)),
         ("efforts", json!(["low"]), to_chat, messages(&thinks)),
         ("budget_least", json!(5000), Pair { caller: CHAT, provider: MESSAGES }, effort.clone()),

@@ -30,7 +30,9 @@ pub(crate) fn edits(form: Dialect, body: &[u8]) -> Replacements {
             edits.extend(without(body, is_foreign_to_messages));
         }
         Dialect::OpenaiResponses
-            if has(body, b"\"encrypted_content\"", is_foreign_to_responses) || has_own_image(body) =>
+            if has(body, b"\"encrypted_content\"", is_foreign_to_responses)
+                || has_own_image(body)
+                || has(body, b"\"id\"", is_own_reasoning) =>
         {
             edits.extend(rebuilt(body, item));
         }
@@ -68,7 +70,7 @@ fn is_foreign(body: &[u8], value: &Range<usize>, is: fn(&str) -> bool) -> bool {
 
 /// Finds the string values of members with this name. Signatures have no escapes. A name inside a JSON string has a
 /// backslash before its closing quote, so it does not match.
-fn values<'a>(body: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+pub(crate) fn values<'a>(body: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
     memmem::find_iter(body, name).filter_map(move |at| {
         let is_blank = |byte: &u8| byte.is_ascii_whitespace();
         let skip = |from: usize| Some(from + body.get(from..)?.iter().position(|byte| !is_blank(byte))?);
@@ -141,6 +143,11 @@ fn is_own_image(id: &str) -> bool {
     id.strip_prefix("ig_").is_some_and(|rest| rest.contains('_'))
 }
 
+/// Returns whether the gateway made this id for another vendor's reasoning. OpenAI's own ids have a single `_`.
+fn is_own_reasoning(id: &str) -> bool {
+    id.strip_prefix("rs_").is_some_and(|rest| rest.contains('_'))
+}
+
 /// Returns an input item, or `None` for another vendor's reasoning. OpenAI knows only the images that its own models
 /// generated, so other ones become images of the user.
 fn item(raw: &RawValue) -> Option<String> {
@@ -160,6 +167,10 @@ fn item(raw: &RawValue) -> Option<String> {
     let Ok(item) = serde_json::from_str::<Item<'_>>(raw.get()) else { return Some(raw.get().to_owned()) };
     match item.r#type.as_deref() {
         Some("reasoning") if item.encrypted_content.as_deref().is_some_and(is_foreign_to_responses) => None,
+        // Without encrypted content, OpenAI looks for a stored item with this id.
+        Some("reasoning") if item.encrypted_content.is_none() && item.id.as_deref().is_some_and(is_own_reasoning) => {
+            None
+        }
         Some("image_generation_call") if item.id.as_deref().is_some_and(is_own_image) => {
             let format = item.output_format.as_deref().unwrap_or("png");
             item.result.as_deref().map(|data| as_users_image(format, data))
@@ -240,9 +251,10 @@ mod tests {
         let body = r#"{"model":"p/m","input":[
             {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"anthropic:EuYB"},
             {"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gAAAAx"},
+            {"type":"reasoning","id":"rs_0a1b_3","summary":[{"type":"summary_text","text":"hm"}]},
             {"type":"message","role":"user","content":"a"}]}"#;
         let sent = sent(Dialect::OpenaiResponses, body);
-        assert!(!sent.contains("rs_1"), "{sent}");
+        assert!(!sent.contains("rs_1") && !sent.contains("rs_0a1b_3"), "{sent}");
         assert!(sent.contains("rs_2") && sent.contains(r#""role":"user""#), "{sent}");
     }
 

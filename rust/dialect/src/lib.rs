@@ -12,7 +12,8 @@
 //! - `rejected_member`: which member of it the error names
 //! - [`fit`], `foreign` and `moved_images`: edits to a body for a model's limits, and for other vendors' signatures and
 //!   images
-//! - `api` and `passing`: the API that a request needs, and edits to a chat completion that its model would reject
+//! - `api`, `passing` and `moved_turns`: the API that a request needs, and edits to a chat completion that its model would
+//!   reject
 //! - `stripped`: members that an operator declared as refused
 //! - `provider_members`: size limits of members that only a provider reads
 //! - [`account_objects`]: ids of objects in the provider's account
@@ -99,6 +100,7 @@ mod media;
 mod media_tests;
 mod model;
 mod moved_images;
+mod moved_turns;
 mod offered;
 // A dialect of callers only. Called by module path: `ollama::read`, `ollama::answer`.
 pub mod ollama;

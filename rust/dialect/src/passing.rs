@@ -7,10 +7,12 @@ use fairlead_core::ModelFacts;
 use crate::accepted::can_switch_off;
 use crate::fit::{insert, Edits};
 use crate::left_out::LeftOut;
+use crate::moved_turns;
 use crate::openai::request::ChatRequest;
 
 /// Returns the further edits to a chat completion.
 pub(crate) fn edits(body: &[u8], read: &ChatRequest, facts: &ModelFacts, edits: &mut Edits, left_out: &mut LeftOut) {
+    moved_turns::edits(body, facts, edits);
     switch_off_for_tools(body, facts, edits, left_out);
     if !read.stream {
         stream_for_reasoning(body, facts, edits);

@@ -86,7 +86,7 @@ pub(crate) fn fitted(text: &str, rule: NameRule) -> Cow<'_, str> {
     Cow::Owned(out + &hash)
 }
 
-fn fits(text: &str, rule: NameRule) -> bool {
+pub(crate) fn fits(text: &str, rule: NameRule) -> bool {
     let length = text.chars().count();
     match rule.letters {
         // The only provider with such ids uses one length for all of them.

@@ -24,20 +24,26 @@ impl<'a> Request<'a> {
     }
 
     /// Removes what only another provider reads from the instructions, and moves system messages to the beginning if
-    /// the provider's dialect has them only there.
-    pub(crate) fn place_system(&mut self, provider: Dialect) {
+    /// the provider's dialect has them only there. Returns the number of turns before the last message that was moved:
+    /// they were generated for other instructions.
+    pub(crate) fn place_system(&mut self, provider: Dialect) -> usize {
         if provider != Dialect::Anthropic {
             self.leave_out_billing();
         }
         if matches!(provider, Dialect::Openai | Dialect::OpenaiResponses) {
-            return;
+            return 0;
         }
+        let (mut before, mut turns) = (0, 0);
         for turn in &mut self.turns {
             if turn.role == Role::System {
                 self.system.append(&mut turn.parts);
+                before = turns;
+            } else {
+                turns += 1;
             }
         }
         self.turns.retain(|turn| turn.role != Role::System);
+        before
     }
 
     fn leave_out_billing(&mut self) {

@@ -106,3 +106,24 @@ fn other_dialects_get_all_instructions_at_the_beginning() {
         "two turns of one role are one message: {body}"
     );
 }
+
+#[test]
+fn reasoning_before_a_system_message_that_is_moved_does_not_reach_a_model_that_binds_it() {
+    let answer = |text: &str| {
+        let block = json!({"type": "thinking", "thinking": text, "signature": "EuYB"});
+        json!({"role": "assistant", "content": text, "thinking_blocks": [block]})
+    };
+    let user = json!({"role": "user", "content": "go on"});
+    let system = json!({"role": "system", "content": "The clock strikes."});
+    let body = json!({"model": "m", "messages": [user, answer("one"), system, user, answer("two"), user]});
+    let facts = |binds| ModelFacts { binds_thinking: Some(binds), ..ModelFacts::default() };
+    let thoughts = |body: &Value, facts: &ModelFacts| {
+        let pair = Pair { caller: CHAT, provider: MESSAGES };
+        let sent = parsed(&written(pair, body, facts, &Fit::default()).expect("written")).to_string();
+        ["one", "two"].map(|text| sent.contains(&format!(r#""thinking":"{text}""#)))
+    };
+    assert_eq!(thoughts(&body, &facts(true)), [false, true]);
+    assert_eq!(thoughts(&body, &facts(false)), [true, true]);
+    let body = json!({"model": "m", "messages": [system, user, answer("one"), user]});
+    assert_eq!(thoughts(&body, &facts(true)), [true, false]);
+}

@@ -141,6 +141,9 @@ fn passed_or_written(pair: Pair, body: &Bytes, read: &ChatRequest, to: Destinati
         if pair.provider == Dialect::Openai && !read.is_completion && !to.fit.is_templated {
             passing::edits(body, read, to.facts, &mut edits, &mut left_out);
         }
+        if pair.provider == Dialect::Gemini {
+            gemini::moved_calls::edits(body, to.facts, &mut edits);
+        }
         let is_refused = to.facts.stripped().iter().any(|name| name == "stream_options");
         let requests_usage = to.facts.streaming_usage != Some(StreamingUsage::Always) && !is_refused;
         let model = upstream_name(pair.provider, read, to.model);
@@ -200,7 +203,7 @@ fn written_with(
         make_unique(&mut neutral);
     }
     if pair.provider == Dialect::Anthropic && to.fit.unbinds_thinking(to.facts) {
-        drop_thinking(&mut neutral);
+        drop_thinking(neutral.turns.iter_mut());
     }
     make_acceptable(&mut neutral, pair.provider, to.facts, &mut left_out)?;
     let marks = to.fit.cache.marks_for(pair.provider, to.facts, body.len());
@@ -210,9 +213,9 @@ fn written_with(
     Ok(SentRequest { pieces: Pieces::from_iter([Bytes::from(written)]), left_out: left_out.into_names(), tool_names })
 }
 
-/// Removes the reasoning of earlier turns.
-fn drop_thinking(request: &mut Request<'_>) {
-    for turn in &mut request.turns {
+/// Removes the reasoning of these turns.
+fn drop_thinking<'t, 'a: 't>(turns: impl Iterator<Item = &'t mut Turn<'a>>) {
+    for turn in turns {
         turn.parts.retain(|part| !matches!(part.content, Content::Thinking { .. } | Content::Redacted(_)));
     }
 }
@@ -234,7 +237,10 @@ fn make_acceptable(
     facts: &ModelFacts,
     left_out: &mut LeftOut,
 ) -> Result<(), Error> {
-    request.place_system(provider);
+    let before = request.place_system(provider);
+    if provider == Dialect::Anthropic && facts.binds_thinking == Some(true) {
+        drop_thinking(request.turns.iter_mut().take(before));
+    }
     if provider != Dialect::Openai {
         begin_with_system(request);
     }

@@ -16,6 +16,7 @@ Read the files in this order:
     *_answers      answers in each form, whole and streamed
     judge          one request: refused, or answered
     upstream       the server
+    connected      a gateway whose providers are referees
 
 The facts and the rules come from vendors' documentation, SDK types and quoted answers. They do not come from the
 catalogue of fairlead, whose mistakes they have to find.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tests.support.referees import plan as planned
 from tests.support.referees.ledger import Ledger
@@ -33,9 +33,16 @@ def offer_of(body: dict[str, Any]) -> Offer:
     return Offer(names, is_forced, body.get("parallel_tool_calls") is False)
 
 
-def whole(
-    provider: str, model: str, body: dict[str, Any], plan: Plan, thinks: bool, ledger: Ledger
-) -> dict[str, Any]:
+class Speaker(NamedTuple):
+    """The model that answers."""
+
+    provider: str
+    model: str
+    thinks: bool
+
+
+def whole(speaker: Speaker, body: dict[str, Any], plan: Plan, ledger: Ledger) -> dict[str, Any]:
+    provider, model, thinks = speaker
     calls = plan.calls_of(offer_of(body))
     message: dict[str, Any] = {"role": "assistant", "content": plan.text_of(calls)}
     if thinks and plan.has_thought:

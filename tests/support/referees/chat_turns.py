@@ -32,8 +32,8 @@ def check_roles(messages: Any) -> None:
             )
 
 
-def check_parts(messages: list[dict[str, Any]]) -> None:
-    """The types and members of parts. Pictures are only in the user's turns."""
+def check_parts(messages: list[dict[str, Any]], is_closed: bool = True) -> None:
+    """The types of parts, and their members unless unknown ones are ignored. Pictures are only in the user's turns."""
     for at, message in enumerate(messages):
         content, where = message.get("content"), f"messages[{at}].content"
         if content == []:
@@ -42,7 +42,7 @@ def check_parts(messages: list[dict[str, Any]]) -> None:
             kind, place = part.get("type"), f"{where}[{number}]"
             if kind not in PARTS:
                 raise openai(f"Invalid value: '{kind}'.", "invalid_value", f"{place}.type")
-            for member in part.keys() - PARTS[kind]:
+            for member in part.keys() - PARTS[kind] if is_closed else ():
                 raise openai(
                     f"Unknown parameter: '{place}.{member}'.",
                     "unknown_parameter",

@@ -14,6 +14,18 @@ from tests.support.referees.schema import check_gemini
 MEMBERS: Final = members_of("gemini")
 CONFIG: Final = members_of("gemini config")
 FUNCTION: Final = members_of("gemini function")
+# Members whose values have names of the caller.
+VERBATIM: Final = frozenset(
+    {
+        "args",
+        "response",
+        "parameters",
+        "parametersJsonSchema",
+        "responseSchema",
+        "responseJsonSchema",
+        "labels",
+    }
+)
 NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 
 
@@ -27,6 +39,19 @@ def check(model: str, body: dict[str, Any], ledger: Ledger) -> None:
     _check_config(config, family, bool(functions))
     _check_thinking(config.get("thinkingConfig"), family)
     gemini_turns.check(body, family, ledger)
+
+
+def in_camel_case(value: Any) -> Any:
+    """The request with its members in camel case: Google accepts both forms. What callers name stays as it is."""
+    if isinstance(value, list):
+        return [in_camel_case(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named = {re.sub(r"_([a-z])", lambda one: one[1].upper(), name): name for name in value}
+    return {
+        camel: value[name] if camel in VERBATIM else in_camel_case(value[name])
+        for camel, name in named.items()
+    }
 
 
 def thinks(model: str, body: dict[str, Any]) -> bool:

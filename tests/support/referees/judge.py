@@ -62,7 +62,8 @@ class Judge:
         else:
             reasoning_chat.check(provider, model, body)
             thinks = reasoning_chat.thinks(provider, model, body)
-        answer = chat_answers.whole(provider, model, body, self.plan, thinks, self.ledger)
+        speaker = chat_answers.Speaker(provider, model, thinks)
+        answer = chat_answers.whole(speaker, body, self.plan, self.ledger)
         return Judged(answer, chat_answers.events(answer, body, provider))
 
     def _messages(self, model: str, body: dict[str, Any]) -> Judged:
@@ -78,6 +79,7 @@ class Judge:
         return Judged(answer, responses_answers.events(answer))
 
     def _gemini(self, model: str, body: dict[str, Any]) -> Judged:
+        body = gemini.in_camel_case(body)
         gemini.check(model, body, self.ledger)
         thinks = gemini.thinks(model, body)
         answer = gemini_answers.whole(model, body, self.plan, thinks, self.ledger)

@@ -71,7 +71,7 @@ def _events(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for index, block in enumerate(answer["content"]):
         match block["type"]:
             case "thinking":
-                empty = {"type": "thinking", "thinking": "", "signature": ""}
+                empty: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
                 deltas = [
                     {"type": "thinking_delta", "thinking": block["thinking"]},
                     {"type": "signature_delta", "signature": block["signature"]},

@@ -24,7 +24,7 @@ def check(provider: str, model: str, body: dict[str, Any]) -> None:
     messages = body.get("messages")
     chat_turns.check_roles(messages)
     assert isinstance(messages, list)
-    chat_turns.check_parts(messages)
+    chat_turns.check_parts(messages, is_closed=False)
     chat_turns.check_pairs(messages)
     if is_thinking and family["reasoning_content"]:
         _check_history(provider, messages)

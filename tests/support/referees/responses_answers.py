@@ -30,7 +30,7 @@ def whole(
     output: list[dict[str, Any]] = []
     if thinks and plan.has_thought:
         own = f"rs_{ledger.number():020d}"
-        item = {"type": "reasoning", "id": own}
+        item: dict[str, Any] = {"type": "reasoning", "id": own}
         item |= {"summary": [{"type": "summary_text", "text": planned.THOUGHT}]}
         if "reasoning.encrypted_content" in (body.get("include") or []):
             item["encrypted_content"] = ledger.sign(responses.VENDOR, own)
@@ -101,7 +101,10 @@ def _item_events(index: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
     place = {"output_index": index, "item_id": item["id"]}
     empty: dict[str, Any] = {"status": "in_progress"}
     kind = item["type"]
-    empty |= {"message": {"content": []}, "function_call": {"arguments": ""}}.get(kind, {})
+    if kind == "message":
+        empty["content"] = []
+    if kind == "function_call":
+        empty["arguments"] = ""
     if kind == "reasoning":
         empty = {"summary": []}
     yield {"type": "response.output_item.added", "output_index": index, "item": item | empty}

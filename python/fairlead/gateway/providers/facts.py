@@ -41,6 +41,7 @@ class FactValues(_Section):
     user_most: Count | None = None
     tool_names: NameRule | None = None
     call_ids: NameRule | None = None
+    refused_in_turns: tuple[str, ...] | None = None
     thinking: (
         Literal["never", "always", "budget", "adaptive", "effort", "switch", "enable_thinking"]
         | None

@@ -30,7 +30,7 @@ from fairlead.gateway.resilience.views import (
     WindowView,
 )
 from fairlead.moment import moment_of, now_ms
-from fairlead.records.provider_names import find_provider_id
+from fairlead.records.provider_names import provider_id
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 from fairlead.wire import Success, Wire
@@ -41,7 +41,9 @@ Id = Annotated[StrictStr, Field(min_length=1, max_length=300)]
 
 
 class Reset(Wire):
-    """The scope of a reset; without a name it applies to everything."""
+    """The scope of a reset; without a name it applies to everything. `provider` is a catalogue id, a node's id or a
+    node's prefix.
+    """
 
     provider: Id | None = None
     connection: Id | None = None
@@ -132,7 +134,7 @@ async def _clear(services: Services, clear: Clear) -> None:
         stored = read_connections(con)
         provider = clear.provider
         if provider is not None:
-            provider = find_provider_id(con, provider) or provider
+            provider = provider_id(con, provider)
         if clear.connection is not None and clear.connection not in {each.id for each in stored}:
             raise NotFound("There is no provider connection with this id.", param="connection")
         if provider is not None and provider not in {each.provider for each in stored}:

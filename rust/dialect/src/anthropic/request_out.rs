@@ -238,7 +238,12 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
             if let Some(description) = &tool.description {
                 out.member("description", description);
             }
-            out.key("input_schema").raw(tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#));
+            let schema = tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#);
+            if tool.strict == Some(true) {
+                out.key("input_schema").raw(&schema::closed(schema));
+            } else {
+                out.key("input_schema").raw(schema);
+            }
             if let Some(strict) = tool.strict {
                 out.key("strict").raw(if strict { "true" } else { "false" });
             }

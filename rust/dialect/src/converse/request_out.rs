@@ -6,7 +6,7 @@ use super::{blocks, tools};
 use crate::accepted::{level, sampling, Sampling};
 use crate::fit::Destination;
 use crate::left_out::LeftOut;
-use crate::model::{wrong, Effort, Format, Member, Request};
+use crate::model::{Effort, Format, Member, Request};
 use crate::text::Writer;
 
 /// Members of other dialects that may be dropped; see docs/explanation/dialects.md.
@@ -58,12 +58,12 @@ fn inference(
 ) -> Result<(), Error> {
     let effort = effort(request, to.facts, left_out);
     let is_thinking = effort.is_some() || to.facts.thinks_by_default == Some(true);
-    if let Some(number) = request.temperature {
-        if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
-            return Err(wrong(request.name_of(Member::Temperature), "must be at most 1 for this model's provider"));
-        }
+    let Sampling { mut temperature, top_p, top_k } = sampling(request, to.facts, is_thinking, left_out);
+    // The other dialects' scale goes to 2, this one's to 1.
+    if temperature.is_some_and(|number| number.parse::<f64>().is_ok_and(|number| number > 1.0)) {
+        left_out.hint(request.name_of(Member::Temperature));
+        temperature = Some("1");
     }
-    let Sampling { temperature, top_p, top_k } = sampling(request, to.facts, is_thinking, left_out);
     if top_k.is_some() {
         // The member has another name for each vendor's models.
         left_out.member(request, Member::TopK)?;

@@ -4,8 +4,10 @@
 //!   writes parts.
 //! - `complete` reads and writes complete answers; `stream_in` and `stream_out` do so for events.
 //! - `usage` reads token counts; `replay` decides which answers are cacheable.
+//! - `moved_calls` adapts earlier calls in a request that passes through to another generation of models.
 
 pub(crate) mod complete;
+pub(crate) mod moved_calls;
 mod part;
 mod part_out;
 pub(crate) mod replay;

@@ -7,10 +7,10 @@ use fairlead_core::{
 };
 use serde_json::Value;
 
-use super::strict::is_strict;
+use super::strict::{is_strict, stays_strict};
 use crate::accepted::{sampling, Sampling};
 use crate::left_out::LeftOut;
-use crate::model::{Choice, Format, Member, Request};
+use crate::model::{Choice, Format, Member, Members, Request};
 use crate::portable_id::{bounded, fitted};
 use crate::text::{Text, Writer};
 
@@ -84,10 +84,13 @@ pub(super) fn tools(
             }
             let empty = (facts.parameters_required == Some(true)).then_some(NO_PARAMETERS);
             if let Some(schema) = tool.schema.as_deref().or(empty) {
-                out.key("parameters").raw(schema);
+                match without_identity(schema, facts) {
+                    Some(plain) => drop(out.key("parameters").raw(&plain)),
+                    None => drop(out.key("parameters").raw(schema)),
+                }
             }
-            if let Some(strict) = tool.strict {
-                out.key("strict").raw(if strict { "true" } else { "false" });
+            if tool.strict.is_some() {
+                out.key("strict").flag(stays_strict(tool));
             }
             out.close(b'}');
             if let Some(mark) = tool.cache.filter(|_| has_marks(facts)) {
@@ -105,6 +108,18 @@ pub(super) fn tools(
         left_out.member(request, Member::Parallel)?;
     }
     Ok(())
+}
+
+/// Returns the schema without `$schema` and `$id`, where the provider rejects them. `None`: it has none.
+fn without_identity(schema: &str, facts: &ModelFacts) -> Option<String> {
+    if !facts.refuses("$schema") || !(schema.contains("\"$schema\"") || schema.contains("\"$id\"")) {
+        return None;
+    }
+    let Members(members) = serde_json::from_str(schema).ok()?;
+    let remaining = members.into_iter().filter(|(name, _)| !matches!(&**name, "$schema" | "$id"));
+    let remaining: Vec<String> =
+        remaining.map(|(name, value)| format!("{}:{}", serde_json::Value::from(&*name), value.get())).collect();
+    Some(format!("{{{}}}", remaining.join(",")))
 }
 
 fn choice(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: &mut LeftOut) -> Result<(), Error> {

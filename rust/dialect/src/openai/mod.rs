@@ -40,7 +40,7 @@ pub(crate) mod request_in;
 pub(crate) mod request_out;
 pub(crate) mod stream_in;
 pub(crate) mod stream_out;
-mod strict;
+pub(crate) mod strict;
 pub(crate) mod tools_in;
 mod unfinished;
 pub(crate) mod usage;

@@ -13,6 +13,8 @@ use crate::Pieces;
 
 /// The maximum size. Longer reasoning is not stored.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
+/// The reasoning of a call whose reasoning is unknown. Providers reject an absent member, and some an empty one.
+pub(crate) const NO_REASONING: &str = " ";
 
 /// Reasoning, and the ids of the calls that followed it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,8 +119,8 @@ impl ReasoningCollector {
 }
 
 /// Adds reasoning to each message with tool calls that has none. `find` receives the ids of a message's calls and
-/// returns the stored reasoning. Without a result, an empty text is added, because such providers reject only an absent
-/// member. Returns `None` if the request needs no change.
+/// returns the stored reasoning. Without a result, a blank is added, because such providers reject an absent member.
+/// Returns `None` if the request needs no change.
 pub fn attach(body: &Pieces, mut find: impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>) -> Option<Bytes> {
     if !body.iter().any(|piece| memchr::memmem::find(piece, b"tool_calls").is_some()) {
         return None;
@@ -170,7 +172,7 @@ fn missing(
     let message: ReasoningMessageIn<'_> = serde_json::from_str(raw.get()).ok()?;
     let calls = message.tool_calls.filter(|_| message.role == "assistant")?;
     let reasoning = message.reasoning_content.map(RawValue::get);
-    if reasoning.is_some_and(|reasoning| !matches!(reasoning, "null" | "\"\"")) {
+    if reasoning.is_some_and(|reasoning| !matches!(reasoning, "null" | "\"\"" | "\" \"")) {
         return None;
     }
     let ids: Vec<&str> = calls.iter().filter_map(|call| call.id.as_deref()).collect();
@@ -179,8 +181,8 @@ fn missing(
     }
     let text = match find(&ids) {
         Some(text) => serde_json::to_string(&*text).ok()?,
-        None if reasoning == Some("\"\"") => return None,
-        None => "\"\"".to_owned(),
+        None if reasoning == Some("\" \"") => return None,
+        None => format!("\"{NO_REASONING}\""),
     };
     if let Some(reasoning) = reasoning {
         let start = offset_of(reasoning)?;
@@ -265,14 +267,14 @@ mod tests {
         let reasoning: Vec<&Value> = (1..7).map(|at| &body["messages"][at]["reasoning_content"]).collect();
         let known = json!("so \"it\" is\n\u{e9}");
         let nothing = Value::Null;
-        assert_eq!(reasoning, [&known, &nothing, &known, &json!("own"), &json!(""), &nothing]);
+        assert_eq!(reasoning, [&known, &nothing, &known, &json!("own"), &json!(" "), &nothing]);
     }
 
     #[test]
     fn a_request_of_which_nothing_is_missing_goes_as_it_is() {
         for body in [
             json!({"messages": [{"role": "user", "content": "hi"}]}),
-            json!({"messages": [{"role": "assistant", "reasoning_content": "", "tool_calls": [{"id": "call_2"}]}]}),
+            json!({"messages": [{"role": "assistant", "reasoning_content": " ", "tool_calls": [{"id": "call_2"}]}]}),
             json!({"messages": [{"role": "assistant", "tool_calls": []}]}),
             json!({"messages": [{"role": "user", "tool_calls": [{"id": "call_1"}]}]}),
             json!({"messages": "tool_calls"}),

@@ -4,6 +4,7 @@ use fairlead_core::{Error, Letters, NameRule, Prefill};
 use smallvec::SmallVec;
 
 use super::members_out::{self, schema_in_words};
+use super::reasoning::NO_REASONING;
 use super::reasoning_out::Reasoning;
 use crate::fit::{template_words, Destination};
 use crate::left_out::LeftOut;
@@ -91,6 +92,8 @@ struct MessageRules {
     has_marks: bool,
     /// A message with tool calls includes the reasoning before them.
     has_reasoning: bool,
+    /// Refusals are parts of the type `refusal`. Otherwise they are text.
+    has_refusals: bool,
 }
 
 impl MessageRules {
@@ -99,6 +102,7 @@ impl MessageRules {
             ids: to.facts.call_ids.unwrap_or(CALL_IDS),
             has_marks: members_out::has_marks(to.facts),
             has_reasoning: to.fit.replays_reasoning,
+            has_refusals: !to.facts.refused_in_turns.iter().any(|name| name == "refusal"),
         }
     }
 }
@@ -207,13 +211,18 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>, rules: MessageRules, is_prefix: 
     Ok(())
 }
 
-/// Returns the caller's reasoning. It is empty if there is none, which such providers accept.
+/// Returns the caller's reasoning, or a blank: some of these providers treat an empty text as missing.
 fn reasoning_of(turn: &Turn<'_>) -> String {
     let texts = turn.parts.iter().filter_map(|part| match &part.content {
         Content::Thinking { text, .. } => Some(text.decode()),
         _ => None,
     });
-    texts.collect::<Vec<_>>().join("\n")
+    let reasoning = texts.collect::<Vec<_>>().join("\n");
+    if reasoning.is_empty() {
+        NO_REASONING.to_owned()
+    } else {
+        reasoning
+    }
 }
 
 /// Writes the `tool_calls` member, if there are any calls, with ids that the rule allows.
@@ -262,6 +271,10 @@ fn write_marked(out: &mut Writer, part: &Part<'_>, rules: MessageRules, mark: Op
     };
     match &part.content {
         Content::Text(text) => {
+            kind(out, "text");
+            out.member("text", text);
+        }
+        Content::Refusal(text) if !rules.has_refusals => {
             kind(out, "text");
             out.member("text", text);
         }

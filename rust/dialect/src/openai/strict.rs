@@ -5,6 +5,13 @@
 
 use serde_json::Value;
 
+use crate::model::Tool;
+
+/// Returns whether a function is sent as strict: the caller asks for it, and strict mode accepts the schema.
+pub(crate) fn stays_strict(tool: &Tool<'_>) -> bool {
+    tool.strict == Some(true) && tool.schema.as_deref().is_some_and(is_strict)
+}
+
 pub(super) fn is_strict(schema: &str) -> bool {
     serde_json::from_str::<Value>(schema).is_ok_and(|schema| schema.is_object() && fits(&schema))
 }

@@ -9,6 +9,7 @@ use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, R
 use crate::openai::members_out::{refuses_logprobs, shared, user as user_name, write_schema};
 use crate::openai::reasoning_out::effort;
 use crate::openai::request_out::is_film;
+use crate::openai::strict::stays_strict;
 use crate::portable_id::fitted_id;
 use crate::signature::for_responses;
 use crate::text::Writer;
@@ -161,7 +162,7 @@ fn tools(out: &mut Writer, request: &Request<'_>, facts: &ModelFacts, left_out: 
             }
             out.key("parameters").raw(tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#));
             // In this dialect, strict is the default; in the others it is not.
-            out.key("strict").flag(tool.strict.unwrap_or(false)).close(b'}');
+            out.key("strict").flag(stays_strict(tool)).close(b'}');
         }
         out.close(b']');
     }

@@ -148,6 +148,7 @@ proptest! {
         // The other dialect writes these members explicitly when they are absent here.
         chat["store"] = Value::from(false);
         chat["tools"][0]["function"]["strict"] = Value::from(true);
+        chat["tools"][0]["function"]["parameters"] = json!({"type": "object", "additionalProperties": false});
         chat["metadata"] = json!({"berth": "7"});
         chat["verbosity"] = Value::from("low");
         if let Some(parallel) = parallel {

@@ -90,6 +90,6 @@ async def test_failures_are_forgotten_by_the_prefix(management: Management, node
     body = {"provider": "lab", "model": "m"}
     await management.ask("DELETE", "/api/resilience/model-cooldowns", body)
     message, _ = await management.refused(
-        "POST", "/api/resilience/reset", {"provider": "nobody"}, expect=404
+        "POST", "/api/resilience/reset", {"provider": "nobody"}, expect=400
     )
-    assert "connection of this provider" in message
+    assert "There is no provider" in message

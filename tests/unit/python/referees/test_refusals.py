@@ -219,7 +219,7 @@ REFUSED: Final[list[tuple[str, dict[str, Any], str]]] = [
     # Vendors with the protocol of OpenAI.
     ("mistral/mistral-large", {"max_completion_tokens": 5}, "extra_forbidden"),
     ("mistral/mistral-large", {"messages": [USER, CALLED, RESULT]}, "with a length of 9"),
-    ("mistral/mistral-large", {"messages": [*NINE, USER]}, "'user' after role 'tool'"),
+    ("mistral/open-mistral-7b", {"messages": [*NINE, USER]}, "'user' after role 'tool'"),
     ("groq/llama", {"logprobs": True}, "'logprobs' is unsupported"),
     (
         "groq/llama",

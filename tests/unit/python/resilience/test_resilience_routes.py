@@ -201,8 +201,9 @@ async def test_a_reset_is_carried_out_once_and_stale_words_do_not_undo_it(
     assert held(management) == [None]
     await management.ask("POST", f"{PATH}/reset", {"provider": "openai"})
     assert len(management.snapshot()["resilience"]["clears"]) == 3
-    for what in ({"connection": "none"}, {"provider": "none"}):
-        await management.ask("POST", f"{PATH}/reset", what, expect=404)
+    await management.ask("POST", f"{PATH}/reset", {"connection": "none"}, expect=404)
+    await management.ask("POST", f"{PATH}/reset", {"provider": "none"}, expect=400)
+    await management.ask("POST", f"{PATH}/reset", {"provider": "mistral"}, expect=404)
 
 
 async def test_an_empty_quota_is_kept_until_its_reset_and_told_once(
