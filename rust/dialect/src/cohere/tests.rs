@@ -169,15 +169,15 @@ fn an_answer_becomes_a_message() {
 
 #[test]
 fn what_is_no_answer_is_an_error() {
-    let said = json!({"role": "assistant", "content": [{"type": "text", "text": "hi"}]});
+    let message = json!({"role": "assistant", "content": [{"type": "text", "text": "hi"}]});
     for reason in ["ERROR", "TIMEOUT"] {
-        let failed = answer(&json!({"id": "x", "finish_reason": reason, "message": said}));
+        let failed = answer(&json!({"id": "x", "finish_reason": reason, "message": message}));
         assert!(matches!(failed, Err(NoAnswer::ProviderError(_))), "{failed:?}");
     }
     assert!(matches!(answer(&json!({"message": "invalid api token"})), Err(NoAnswer::ProviderError(_))));
     assert_eq!(answer(&json!({"id": "x"})), Err(NoAnswer::Without("message")));
     assert_eq!(protocol::answer(Protocol::CohereChat, b"no JSON", "m", &context()), Err(NoAnswer::NotJson));
-    let ended = answer(&json!({"id": "x", "finish_reason": "MAX_TOKENS", "message": said})).expect("a message");
+    let ended = answer(&json!({"id": "x", "finish_reason": "MAX_TOKENS", "message": message})).expect("a message");
     assert_eq!(ended["stop_reason"], "max_tokens");
 }
 
