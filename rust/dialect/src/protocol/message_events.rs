@@ -12,7 +12,7 @@ pub(crate) struct MessageEvents {
 
 impl MessageEvents {
     /// Starts the answer.
-    pub(crate) fn start(&self, id: &str, model: &str, out: &mut Vec<u8>) {
+    pub(crate) fn start(id: &str, model: &str, out: &mut Vec<u8>) {
         let mut event = Writer::default();
         event.open(b'{').key("type").raw(r#""message_start""#).key("message").open(b'{');
         event.key("id").str(id).key("type").raw(r#""message""#).key("role").raw(r#""assistant""#);
