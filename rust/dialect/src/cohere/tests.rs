@@ -183,10 +183,11 @@ fn what_is_no_answer_is_an_error() {
 
 fn streamed(events: &[Value], size: usize) -> (String, String) {
     let mut reader = EventReader::of(Protocol::CohereChat, "m", &context()).expect("a reader");
-    let stream: String = events
-        .iter()
-        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()))
-        .collect();
+    let written = events.iter().map(|event| {
+        let name = event["type"].as_str().unwrap_or_default();
+        format!("event: {name}\ndata: {event}\n\n")
+    });
+    let stream = written.collect::<Vec<_>>().concat();
     let mut out = String::new();
     for part in stream.as_bytes().chunks(size) {
         out.push_str(std::str::from_utf8(&reader.push(part)).expect("text"));

@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(with(&format!("{connection},{twice}"), combo), own, "another credential at the same place");
         assert_ne!(with(&moved, combo), own);
         assert_ne!(with(connection, &combo.replace("n/m", "n/o")), own);
-        let deployed = |name: &str| connection.replace("}", &format!(r#","deployments":{{"m":"{name}"}}}}"#));
+        let deployed = |name: &str| connection.replace('}', &format!(r#","deployments":{{"m":"{name}"}}}}"#));
         assert_ne!(with(&deployed("one"), combo), own);
         assert_ne!(with(&deployed("one"), combo), with(&deployed("two"), combo));
     }
