@@ -69,6 +69,7 @@ mod call_samples;
 mod caller_tools;
 #[cfg(test)]
 mod carried_tests;
+// Called by module path: `cloud_call::CloudCall`.
 pub mod cloud_call;
 mod cohere;
 mod converse;

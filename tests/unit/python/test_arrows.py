@@ -76,6 +76,7 @@ ENVIRONMENT_READERS = {
     "process/minimal_environment.py": "passes on the few variables that a program needs to run",
     "cli/app.py": "a shell asks by it what could follow",
     "net/proxy_variables.py": "names those that the gateway does not follow",
+    "gateway/cloud_credentials/machine_variables.py": "variables of the clouds' SDKs, which the machine sets",
     "coding_tools/environment.py": "passes it on to the tool that `run` starts; knows a container by it",
 }
 

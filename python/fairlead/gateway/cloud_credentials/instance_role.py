@@ -32,19 +32,19 @@ async def from_instance(environment: Mapping[str, str]) -> Obtained:
         raise NotObtained("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE must be IPv4 or IPv6.")
     service = FixedAddress(NAME, address)
     lifetime = {"x-aws-ec2-metadata-token-ttl-seconds": _LIFETIME_S}
-    token = await _asked(service, "/latest/api/token", lifetime, "PUT")
+    token = await _fetched(service, "/latest/api/token", lifetime, "PUT")
     headers = {"x-aws-ec2-metadata-token": _header(token)}
-    roles = (await _asked(service, _ROLES, headers)).decode(errors="replace").split()
+    roles = (await _fetched(service, _ROLES, headers)).decode(errors="replace").split()
     if not roles:
         raise NotObtained("The instance has no role.")
-    answer = await _asked(service, _ROLES + quote(roles[0], safe=""), headers)
+    answer = await _fetched(service, _ROLES + quote(roles[0], safe=""), headers)
     document = json_object(answer, NAME)
     if document.get("Code", "Success") != "Success":
         raise NotObtained(f"{NAME} gave no keys for the instance's role.")
     return aws_keys(document, NAME)
 
 
-async def _asked(
+async def _fetched(
     service: FixedAddress, path: str, headers: dict[str, str], method: str = "GET"
 ) -> bytes:
     status, body, _ = await service.ask(path, headers, method)

@@ -54,7 +54,7 @@ class Profiles:
             return await exchange_file(self.service, role, path, "web_identity_token_file")
         if source := profile.get("source_profile"):
             if source == name:
-                # The profile has keys of its own.
+                # The profile has keys beside the role.
                 given = _static(name, profile)
             else:
                 given = await self.keys_of(source, depth + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -14,6 +13,7 @@ from fairlead.gateway.cloud_credentials.container_role import from_container
 from fairlead.gateway.cloud_credentials.entra import from_entra
 from fairlead.gateway.cloud_credentials.google_metadata import from_google_metadata
 from fairlead.gateway.cloud_credentials.instance_role import from_instance
+from fairlead.gateway.cloud_credentials.machine_variables import machine_variables
 from fairlead.gateway.cloud_credentials.obtained import NotObtained, Obtained
 from fairlead.gateway.cloud_credentials.security_token_service import TokenService
 from fairlead.gateway.cloud_credentials.shared_profile import from_profile
@@ -30,7 +30,7 @@ _USUAL_REGION: Final = "us-east-1"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a connection says about its credential. `proxy` is the route to services outside the machine; the
+    """The source of a connection's credential. `proxy` is the route to services outside the machine; the
     metadata services are on the machine's own network and are never asked through a proxy.
     """
 
@@ -42,7 +42,7 @@ class Source:
 
 async def obtain(source: Source, environment: Mapping[str, str] | None = None) -> Obtained:
     """The credential, within a deadline; `NotObtained` says why there is none."""
-    variables = os.environ if environment is None else environment
+    variables = machine_variables() if environment is None else environment
     try:
         async with asyncio.timeout(DEADLINE_S), open_client(source.proxy) as client:
             return await _obtain(source, client, variables)

@@ -16,7 +16,7 @@ from fairlead.gateway.providers.probe import Finding, probe
 async def probe_obtained(
     endpoint: Endpoint, credentials: Credentials, auth_type: str, specific: dict[str, Any]
 ) -> Finding:
-    """The finding of a probe. A credential that cannot be obtained is a finding of its own."""
+    """The finding of a probe. If the credential cannot be obtained, the finding says why."""
     kind = obtained_kind(auth_type)
     if kind is None or getattr(credentials, kind.holder) is not None:
         return await probe(endpoint, credentials)

@@ -226,8 +226,9 @@ def _changed(
     kind = obtained_kind(auth_type)
     source = (auth_type, decisive(specific))
     if kind is not None and source != (before.auth_type, decisive(before.provider_specific)):
-        # What another source gave is not this one's.
-        changed = replace(changed, **{kind.holder: None})
+        # A credential of another source must not be used.
+        cleared: dict[str, Any] = {kind.holder: None}
+        changed = replace(changed, **cleared)
     check_credential(provider, auth_type, changed)
     addresses = endpoint_of(provider, auth_type, specific).addresses
     known = addresses_of(provider, before.auth_type, before.provider_specific)

@@ -15,72 +15,72 @@ use crate::text::{Text, Writer};
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A request in OpenAI's form.
-pub(super) struct Asked<'a> {
+pub(super) struct EmbeddingRequest<'a> {
     inputs: Vec<Text<'a>>,
     dimensions: Option<u64>,
     is_base64: bool,
 }
 
-pub(super) fn read(members: Members<'_>) -> Result<Asked<'_>, Error> {
-    let mut asked = Asked { inputs: Vec::new(), dimensions: None, is_base64: false };
+pub(super) fn read(members: Members<'_>) -> Result<EmbeddingRequest<'_>, Error> {
+    let mut request = EmbeddingRequest { inputs: Vec::new(), dimensions: None, is_base64: false };
     for (name, value) in members.0 {
         let raw = value.get();
         match &*name {
             "model" | "user" => {}
             _ if raw == "null" => {}
-            "input" if raw.starts_with('"') => asked.inputs.push(typed(value, "input")?),
+            "input" if raw.starts_with('"') => request.inputs.push(typed(value, "input")?),
             "input" => {
                 let inputs: Vec<&RawValue> = typed(value, "input")?;
                 for (at, one) in inputs.into_iter().enumerate() {
-                    asked.inputs.push(Text::of(one).ok_or_else(|| unsupported(&format!("input[{at}]")))?);
+                    request.inputs.push(Text::of(one).ok_or_else(|| unsupported(&format!("input[{at}]")))?);
                 }
             }
-            "dimensions" => asked.dimensions = Some(count(value, "dimensions")?),
+            "dimensions" => request.dimensions = Some(count(value, "dimensions")?),
             "encoding_format" if raw == r#""float""# => {}
-            "encoding_format" if raw == r#""base64""# => asked.is_base64 = true,
+            "encoding_format" if raw == r#""base64""# => request.is_base64 = true,
             "encoding_format" => return Err(wrong("encoding_format", "must be `float` or `base64`")),
             _ => other(&name, value)?,
         }
     }
-    if asked.inputs.is_empty() {
+    if request.inputs.is_empty() {
         return Err(wrong("input", "must not be empty"));
     }
-    Ok(asked)
+    Ok(request)
 }
 
 /// Titan embeds one text a call.
-pub(super) fn to_titan(asked: &Asked<'_>, out: &mut Writer) -> Result<(), Error> {
-    let [text] = &asked.inputs[..] else {
+pub(super) fn to_titan(request: &EmbeddingRequest<'_>, out: &mut Writer) -> Result<(), Error> {
+    let [text] = &request.inputs[..] else {
         return Err(wrong("input", "must be one text: this model embeds one in each call"));
     };
     out.open(b'{').member("inputText", text);
-    if let Some(dimensions) = asked.dimensions {
+    if let Some(dimensions) = request.dimensions {
         out.key("dimensions").number(dimensions);
     }
     out.close(b'}');
     Ok(())
 }
 
-pub(super) fn to_cohere(asked: &Asked<'_>, out: &mut Writer) {
+pub(super) fn to_cohere(request: &EmbeddingRequest<'_>, out: &mut Writer) {
     out.open(b'{').key("texts").open(b'[');
-    for text in &asked.inputs {
+    for text in &request.inputs {
         out.text(text);
     }
     // OpenAI's request does not say the use. Documents are the usual one.
     out.close(b']').key("input_type").raw(r#""search_document""#).key("embedding_types").raw(r#"["float"]"#);
-    if let Some(dimensions) = asked.dimensions {
+    if let Some(dimensions) = request.dimensions {
         out.key("output_dimension").number(dimensions);
     }
     out.close(b'}');
 }
 
-pub(super) fn to_vertex(asked: &Asked<'_>, out: &mut Writer) {
+pub(super) fn to_vertex(request: &EmbeddingRequest<'_>, out: &mut Writer) {
     out.open(b'{').key("instances").open(b'[');
-    for text in &asked.inputs {
+    for text in &request.inputs {
         out.open(b'{').member("content", text).close(b'}');
     }
     out.close(b']');
-    if let Some(dimensions) = asked.dimensions {
+    if let Some(dimensions) = request.dimensions {
         out.key("parameters").open(b'{').key("outputDimensionality").number(dimensions).close(b'}');
     }
     out.close(b'}');
@@ -92,19 +92,24 @@ struct Vectors<'a> {
     tokens: Option<u64>,
 }
 
-pub(super) fn answer(call: CloudCall, answer: &[u8], asked: &[u8], facts: CallFacts<'_>) -> Result<Bytes, NoContent> {
+pub(super) fn answer(
+    call: CloudCall,
+    answer: &[u8],
+    request_body: &[u8],
+    facts: CallFacts<'_>,
+) -> Result<Bytes, NoContent> {
     let found = match call {
         CloudCall::TitanEmbed => titan(answer),
         CloudCall::CohereEmbed => cohere(answer),
         _ => vertex(answer),
     };
     let Vectors { values, tokens } = found.ok_or(NoContent)?;
-    let members: Members<'_> = serde_json::from_slice(asked).map_err(|_| NoContent)?;
+    let members: Members<'_> = serde_json::from_slice(request_body).map_err(|_| NoContent)?;
     let request = read(members).map_err(|_| NoContent)?;
     if values.len() != request.inputs.len() {
         return Err(NoContent);
     }
-    let estimate = || asked.len().div_ceil(BYTES_PER_TOKEN) as u64;
+    let estimate = || request_body.len().div_ceil(BYTES_PER_TOKEN) as u64;
     let tokens = tokens.or(facts.input_tokens).unwrap_or_else(estimate);
     let mut out = Writer::with_capacity(answer.len() + 128);
     out.open(b'{').key("object").raw(r#""list""#).key("data").open(b'[');

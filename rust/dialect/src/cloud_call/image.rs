@@ -11,7 +11,7 @@ use crate::text::{Text, Writer};
 
 /// A request in OpenAI's form.
 #[derive(Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct ImageRequest<'a> {
     prompt: Option<Text<'a>>,
     images: u64,
     /// Width and height in pixels.
@@ -20,46 +20,46 @@ pub(super) struct Asked<'a> {
     format: Option<Cow<'a, str>>,
 }
 
-pub(super) fn read(members: Members<'_>) -> Result<Asked<'_>, Error> {
-    let mut asked = Asked { images: 1, ..Asked::default() };
+pub(super) fn read(members: Members<'_>) -> Result<ImageRequest<'_>, Error> {
+    let mut request = ImageRequest { images: 1, ..ImageRequest::default() };
     for (name, value) in members.0 {
         let raw = value.get();
         match &*name {
             "model" | "user" => {}
             _ if raw == "null" || raw == r#""auto""# => {}
-            "prompt" => asked.prompt = Some(typed(value, "prompt")?),
-            "n" => asked.images = count(value, "n")?,
+            "prompt" => request.prompt = Some(typed(value, "prompt")?),
+            "n" => request.images = count(value, "n")?,
             "size" => {
                 let text: Cow<'_, str> = typed(value, "size")?;
                 let size =
                     text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
-                asked.size = Some(size.ok_or_else(|| wrong("size", "must be a width and a height, as `1024x1024`"))?);
+                request.size = Some(size.ok_or_else(|| wrong("size", "must be a width and a height, as `1024x1024`"))?);
             }
-            "quality" => asked.is_premium = matches!(raw, r#""hd""# | r#""high""# | r#""premium""#),
+            "quality" => request.is_premium = matches!(raw, r#""hd""# | r#""high""# | r#""premium""#),
             "response_format" if raw == r#""b64_json""# => {}
-            "output_format" => asked.format = Some(typed(value, "output_format")?),
+            "output_format" => request.format = Some(typed(value, "output_format")?),
             _ => other(&name, value)?,
         }
     }
-    if asked.prompt.is_none() {
+    if request.prompt.is_none() {
         return Err(wrong("prompt", "is required"));
     }
-    Ok(asked)
+    Ok(request)
 }
 
-pub(super) fn to_canvas(asked: &Asked<'_>, out: &mut Writer) -> Result<(), Error> {
-    if asked.format.as_deref().is_some_and(|format| format != "png") {
+pub(super) fn to_canvas(request: &ImageRequest<'_>, out: &mut Writer) -> Result<(), Error> {
+    if request.format.as_deref().is_some_and(|format| format != "png") {
         return Err(unsupported("output_format"));
     }
     out.open(b'{').key("taskType").raw(r#""TEXT_IMAGE""#).key("textToImageParams").open(b'{');
-    if let Some(prompt) = &asked.prompt {
+    if let Some(prompt) = &request.prompt {
         out.member("text", prompt);
     }
-    out.close(b'}').key("imageGenerationConfig").open(b'{').key("numberOfImages").number(asked.images);
-    if let Some((width, height)) = asked.size {
+    out.close(b'}').key("imageGenerationConfig").open(b'{').key("numberOfImages").number(request.images);
+    if let Some((width, height)) = request.size {
         out.key("width").number(width).key("height").number(height);
     }
-    if asked.is_premium {
+    if request.is_premium {
         out.key("quality").raw(r#""premium""#);
     }
     out.close(b'}').close(b'}');
@@ -67,18 +67,18 @@ pub(super) fn to_canvas(asked: &Asked<'_>, out: &mut Writer) -> Result<(), Error
 }
 
 /// Stability's models draw one image a call, with one of a few aspect ratios.
-pub(super) fn to_stability(asked: &Asked<'_>, out: &mut Writer) -> Result<(), Error> {
-    if asked.images != 1 {
+pub(super) fn to_stability(request: &ImageRequest<'_>, out: &mut Writer) -> Result<(), Error> {
+    if request.images != 1 {
         return Err(wrong("n", "must be 1: this model draws one image in each call"));
     }
     out.open(b'{');
-    if let Some(prompt) = &asked.prompt {
+    if let Some(prompt) = &request.prompt {
         out.member("prompt", prompt);
     }
-    if let Some(size) = asked.size {
+    if let Some(size) = request.size {
         out.key("aspect_ratio").str(ratio(size).ok_or_else(|| unsupported("size"))?);
     }
-    match asked.format.as_deref() {
+    match request.format.as_deref() {
         None => {}
         Some(format @ ("png" | "jpeg" | "webp")) => drop(out.key("output_format").str(format)),
         Some(_) => return Err(unsupported("output_format")),

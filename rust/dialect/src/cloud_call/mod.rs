@@ -1,7 +1,8 @@
 //! Embeddings, images and reranking at clouds whose bodies have a vendor's own form: the provider's request from that of
 //! OpenAI, and OpenAI's answer from that of the provider. Later steps read OpenAI's form only.
 //!
-//! docs/explanation/dialects.md lists what is translated and refused.
+//! Reading order: the calls here, then [`embedding`], [`image`] and [`rerank`]. docs/explanation/dialects.md lists what is
+//! translated and refused.
 
 mod embedding;
 mod image;
@@ -61,9 +62,10 @@ impl CloudCall {
 
     /// Writes the provider's request from a request in OpenAI's form, for the provider's model. An error names the member
     /// that cannot be expressed.
-    pub fn write(self, asked: &[u8], model: &str) -> Result<Pieces, Error> {
-        let members: Members<'_> = serde_json::from_slice(asked).map_err(|_| wrong("body", "must be a JSON object"))?;
-        let mut out = Writer::with_capacity(asked.len() + 128);
+    pub fn write(self, request_body: &[u8], model: &str) -> Result<Pieces, Error> {
+        let members: Members<'_> =
+            serde_json::from_slice(request_body).map_err(|_| wrong("body", "must be a JSON object"))?;
+        let mut out = Writer::with_capacity(request_body.len() + 128);
         match self {
             Self::TitanEmbed => embedding::to_titan(&embedding::read(members)?, &mut out)?,
             Self::CohereEmbed => embedding::to_cohere(&embedding::read(members)?, &mut out),
@@ -75,12 +77,14 @@ impl CloudCall {
         Ok(Pieces::from_iter([Bytes::from(out.take())]))
     }
 
-    /// Writes OpenAI's answer from the provider's. `asked` is the request in OpenAI's form.
-    pub fn read(self, answer: &[u8], asked: &[u8], facts: CallFacts<'_>) -> Result<Bytes, NoContent> {
+    /// Writes OpenAI's answer from the provider's. `request_body` is the request in OpenAI's form.
+    pub fn read(self, answer: &[u8], request_body: &[u8], facts: CallFacts<'_>) -> Result<Bytes, NoContent> {
         match self {
-            Self::TitanEmbed | Self::CohereEmbed | Self::VertexEmbed => embedding::answer(self, answer, asked, facts),
+            Self::TitanEmbed | Self::CohereEmbed | Self::VertexEmbed => {
+                embedding::answer(self, answer, request_body, facts)
+            }
             Self::CanvasImage | Self::StabilityImage => image::answer(answer, facts),
-            Self::Rerank => rerank::answer(answer, asked, facts),
+            Self::Rerank => rerank::answer(answer, request_body, facts),
         }
     }
 }

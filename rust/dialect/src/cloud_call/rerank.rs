@@ -11,38 +11,38 @@ use crate::text::{Text, Writer};
 
 /// A request in the form that the gateway's callers use.
 #[derive(Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct RerankRequest<'a> {
     query: Option<Text<'a>>,
     documents: Vec<Text<'a>>,
     top_n: Option<u64>,
     returns_documents: bool,
 }
 
-pub(super) fn read(members: Members<'_>) -> Result<Asked<'_>, Error> {
-    let mut asked = Asked::default();
+pub(super) fn read(members: Members<'_>) -> Result<RerankRequest<'_>, Error> {
+    let mut request = RerankRequest::default();
     for (name, value) in members.0 {
         match &*name {
             "model" | "user" => {}
             _ if value.get() == "null" => {}
-            "query" => asked.query = Some(typed(value, "query")?),
+            "query" => request.query = Some(typed(value, "query")?),
             "documents" => {
                 let documents: Vec<&RawValue> = typed(value, "documents")?;
                 for (at, one) in documents.into_iter().enumerate() {
-                    asked.documents.push(document(one, at)?);
+                    request.documents.push(document(one, at)?);
                 }
             }
-            "top_n" => asked.top_n = Some(count(value, "top_n")?),
-            "return_documents" => asked.returns_documents = typed(value, "return_documents")?,
+            "top_n" => request.top_n = Some(count(value, "top_n")?),
+            "return_documents" => request.returns_documents = typed(value, "return_documents")?,
             _ => other(&name, value)?,
         }
     }
-    if asked.query.is_none() {
+    if request.query.is_none() {
         return Err(wrong("query", "is required"));
     }
-    if asked.documents.is_empty() {
+    if request.documents.is_empty() {
         return Err(wrong("documents", "must not be empty"));
     }
-    Ok(asked)
+    Ok(request)
 }
 
 /// A document is a text, or an object with one.
@@ -60,17 +60,17 @@ fn document(value: &RawValue, at: usize) -> Result<Text<'_>, Error> {
     read.map(|document| document.text).map_err(|_| unsupported(&path))
 }
 
-pub(super) fn to_bedrock(asked: &Asked<'_>, model: &str, out: &mut Writer) {
+pub(super) fn to_bedrock(request: &RerankRequest<'_>, model: &str, out: &mut Writer) {
     out.open(b'{');
-    if let Some(query) = &asked.query {
+    if let Some(query) = &request.query {
         out.member("query", query);
     }
     out.key("documents").open(b'[');
-    for text in &asked.documents {
+    for text in &request.documents {
         out.text(text);
     }
     out.close(b']');
-    if let Some(top_n) = asked.top_n {
+    if let Some(top_n) = request.top_n {
         out.key("top_n").number(top_n);
     }
     if model.contains("cohere.") {
@@ -79,7 +79,7 @@ pub(super) fn to_bedrock(asked: &Asked<'_>, model: &str, out: &mut Writer) {
     out.close(b'}');
 }
 
-pub(super) fn answer(answer: &[u8], asked: &[u8], facts: CallFacts<'_>) -> Result<Bytes, NoContent> {
+pub(super) fn answer(answer: &[u8], request_body: &[u8], facts: CallFacts<'_>) -> Result<Bytes, NoContent> {
     #[derive(Deserialize)]
     struct ResultIn<'a> {
         index: usize,
@@ -92,7 +92,7 @@ pub(super) fn answer(answer: &[u8], asked: &[u8], facts: CallFacts<'_>) -> Resul
         results: Vec<ResultIn<'a>>,
     }
     let found: AnswerIn<'_> = serde_json::from_slice(answer).map_err(|_| NoContent)?;
-    let members: Members<'_> = serde_json::from_slice(asked).map_err(|_| NoContent)?;
+    let members: Members<'_> = serde_json::from_slice(request_body).map_err(|_| NoContent)?;
     let request = read(members).map_err(|_| NoContent)?;
     let mut out = Writer::with_capacity(answer.len() + 64);
     out.open(b'{').key("model").str(facts.model).key("results").open(b'[');

@@ -16,14 +16,13 @@ pub(crate) use whole::read as read_answer;
 /// The reason in the messages dialect why a model stopped. `Err`: the answer failed; the text is for the caller.
 fn stop_reason(reason: &str) -> Result<&'static str, String> {
     match reason {
-        "COMPLETE" => Ok("end_turn"),
         "STOP_SEQUENCE" => Ok("stop_sequence"),
         "MAX_TOKENS" => Ok("max_tokens"),
         "TOOL_CALL" => Ok("tool_use"),
         "ERROR_TOXIC" => Ok("refusal"),
         "TIMEOUT" => Err("The model did not answer in time (TIMEOUT).".into()),
         "ERROR" => Err("The model failed (ERROR).".into()),
-        // Reasons may be added to the protocol; an answer that ends with one is complete.
+        // `COMPLETE`, and reasons that may be added to the protocol: an answer that ends with one is complete.
         _ => Ok("end_turn"),
     }
 }

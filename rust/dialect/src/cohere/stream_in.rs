@@ -195,7 +195,7 @@ impl StreamReader {
 
     fn start(&mut self, id: Option<&str>, out: &mut Vec<u8>) {
         self.has_started = true;
-        self.events.start(&message_id(id, &self.id), &self.model, out);
+        MessageEvents::start(&message_id(id, &self.id), &self.model, out);
     }
 
     fn block(&mut self, block: BlockIn<'_>, name: &str, out: &mut Vec<u8>) {

@@ -169,24 +169,25 @@ fn an_answer_becomes_a_message() {
 
 #[test]
 fn what_is_no_answer_is_an_error() {
-    let said = json!({"role": "assistant", "content": [{"type": "text", "text": "hi"}]});
+    let message = json!({"role": "assistant", "content": [{"type": "text", "text": "hi"}]});
     for reason in ["ERROR", "TIMEOUT"] {
-        let failed = answer(&json!({"id": "x", "finish_reason": reason, "message": said}));
+        let failed = answer(&json!({"id": "x", "finish_reason": reason, "message": message}));
         assert!(matches!(failed, Err(NoAnswer::ProviderError(_))), "{failed:?}");
     }
     assert!(matches!(answer(&json!({"message": "invalid api token"})), Err(NoAnswer::ProviderError(_))));
     assert_eq!(answer(&json!({"id": "x"})), Err(NoAnswer::Without("message")));
     assert_eq!(protocol::answer(Protocol::CohereChat, b"no JSON", "m", &context()), Err(NoAnswer::NotJson));
-    let ended = answer(&json!({"id": "x", "finish_reason": "MAX_TOKENS", "message": said})).expect("a message");
+    let ended = answer(&json!({"id": "x", "finish_reason": "MAX_TOKENS", "message": message})).expect("a message");
     assert_eq!(ended["stop_reason"], "max_tokens");
 }
 
 fn streamed(events: &[Value], size: usize) -> (String, String) {
     let mut reader = EventReader::of(Protocol::CohereChat, "m", &context()).expect("a reader");
-    let stream: String = events
-        .iter()
-        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()))
-        .collect();
+    let written = events.iter().map(|event| {
+        let name = event["type"].as_str().unwrap_or_default();
+        format!("event: {name}\ndata: {event}\n\n")
+    });
+    let stream = written.collect::<Vec<_>>().concat();
     let mut out = String::new();
     for part in stream.as_bytes().chunks(size) {
         out.push_str(std::str::from_utf8(&reader.push(part)).expect("text"));

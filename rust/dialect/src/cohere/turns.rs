@@ -31,7 +31,7 @@ fn is_sent(part: &Part<'_>) -> bool {
     !matches!(&part.content, Content::Text(text) | Content::Refusal(text) if is_blank(text))
 }
 
-/// Writes a turn of the user. Each result of a tool is a message of its own, before the user's other content.
+/// Writes a turn of the user. Each result of a tool is a separate message, before the user's other content.
 fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
     for part in &turn.parts {
         let Content::Result { id, parts, is_error } = &part.content else { continue };

@@ -103,7 +103,7 @@ impl StreamReader {
         let event: EventIn<'_> = serde_json::from_slice(payload).map_err(|_| Malformed)?;
         let index = event.content_block_index;
         match name {
-            "messageStart" => self.events.start(&self.id, &self.model, out),
+            "messageStart" => MessageEvents::start(&self.id, &self.model, out),
             "contentBlockStart" => {
                 if let Some(call) = event.start.and_then(|start| start.tool_use) {
                     let name = self.names.own(&call.name).unwrap_or(call.name);

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::frames::{Damaged, Frame, Frames};
-use super::message_events::push_error;
+use super::message_events::{push_error, push_event};
 use crate::answer_context::AnswerContext;
 use crate::{cohere, converse};
 
@@ -134,16 +134,6 @@ fn read_frame(
             is_read.then_some(()).ok_or_else(|| ("api_error", message()))
         }
     }
-}
-
-/// Appends one server-sent event.
-pub(crate) fn push_event(name: &str, data: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    // Line breaks occur only between the tokens of JSON.
-    out.extend(data.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
-    out.extend_from_slice(b"\n\n");
 }
 
 /// Reads a `chunk`: `bytes` is the base64 of an event of the messages dialect. An empty chunk is ignored.

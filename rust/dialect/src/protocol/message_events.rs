@@ -1,6 +1,5 @@
 //! Writes a streamed answer as server-sent events of the messages dialect.
 
-use super::push_event;
 use crate::text::{Text, Writer};
 
 /// The blocks of one answer, in order.
@@ -13,7 +12,7 @@ pub(crate) struct MessageEvents {
 
 impl MessageEvents {
     /// Starts the answer.
-    pub(crate) fn start(&self, id: &str, model: &str, out: &mut Vec<u8>) {
+    pub(crate) fn start(id: &str, model: &str, out: &mut Vec<u8>) {
         let mut event = Writer::default();
         event.open(b'{').key("type").raw(r#""message_start""#).key("message").open(b'{');
         event.key("id").str(id).key("type").raw(r#""message""#).key("role").raw(r#""assistant""#);
@@ -116,4 +115,14 @@ pub(crate) fn push_error(kind: &str, message: &str, out: &mut Vec<u8>) {
     error.open(b'{').key("type").raw(r#""error""#).key("error").open(b'{').key("type").str(kind);
     error.key("message").str(message).close(b'}').close(b'}');
     push_event("error", &error.take(), out);
+}
+
+/// Appends one server-sent event.
+pub(crate) fn push_event(name: &str, data: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    // Line breaks occur only between the tokens of JSON.
+    out.extend(data.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
+    out.extend_from_slice(b"\n\n");
 }

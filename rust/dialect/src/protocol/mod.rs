@@ -10,7 +10,6 @@ mod frames;
 mod message_events;
 mod messages;
 
-pub(crate) use events::push_event;
 pub use events::EventReader;
 pub(crate) use message_events::{push_error, DeltaKind, EmptyBlock, MessageEvents};
 

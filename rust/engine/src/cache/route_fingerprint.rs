@@ -1,12 +1,12 @@
-//! The URLs that serve the models of a prefix, as a part of the cache key. When a provider moves, its cached responses
-//! no longer match.
+//! The URLs and deployments that serve the models of a prefix, as a part of the cache key. When a provider moves, or a
+//! model has another deployment, cached responses no longer match.
 
 use fairlead_cache::digest;
 use fairlead_core::{hex, Snapshot};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Appends the URLs that serve models of a prefix, without duplicates.
+/// Appends the URLs and deployments that serve models of a prefix, without duplicates.
 pub(super) fn of_prefix(snapshot: &Snapshot, prefix: &str, out: &mut String) {
     let route_fingerprint: BTreeSet<(&str, Option<&str>)> = snapshot
         .candidates(prefix)
@@ -17,6 +17,16 @@ pub(super) fn of_prefix(snapshot: &Snapshot, prefix: &str, out: &mut String) {
     for (base_url, chat_path) in route_fingerprint {
         // Writing to a string cannot fail.
         let _written = writeln!(out, "{base_url} {}", chat_path.unwrap_or_default());
+    }
+    let deployments: BTreeSet<(Option<&str>, &str, &str)> = snapshot
+        .candidates(prefix)
+        .iter()
+        .map(|&index| &snapshot.connections[index])
+        .flat_map(|connection| connection.deployments.iter().map(move |deployment| (connection, deployment)))
+        .map(|(connection, (model, name))| (connection.api_version.as_deref(), model.as_str(), name.as_str()))
+        .collect();
+    for (version, model, name) in deployments {
+        let _written = writeln!(out, "{} {model} {name}", version.unwrap_or_default());
     }
 }
 
@@ -55,5 +65,8 @@ mod tests {
         assert_eq!(with(&format!("{connection},{twice}"), combo), own, "another credential at the same place");
         assert_ne!(with(&moved, combo), own);
         assert_ne!(with(connection, &combo.replace("n/m", "n/o")), own);
+        let deployed = |name: &str| connection.replace('}', &format!(r#","deployments":{{"m":"{name}"}}}}"#));
+        assert_ne!(with(&deployed("one"), combo), own);
+        assert_ne!(with(&deployed("one"), combo), with(&deployed("two"), combo));
     }
 }

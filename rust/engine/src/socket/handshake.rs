@@ -27,12 +27,11 @@ pub async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(S
     let mut stream = dialled.map_err(|_| target.origin.late(timeouts.connect_ms))??;
     let nonce = random_bytes::<16>().map_err(|_| Error::gateway(ErrorKind::Internal, "There is no randomness."))?;
     let nonce = STANDARD.encode(nonce);
-    let uri = match &target.connection.api_version {
-        Some(_) => target.uri_of("/realtime", model)?,
-        None => {
-            let name = query::encode(target.connection.called_name(model));
-            target.uri_of(&format!("/realtime?model={name}"), model)?
-        }
+    let uri = if target.connection.api_version.is_some() {
+        target.uri_of("/realtime", model)?
+    } else {
+        let name = query::encode(target.connection.called_name(model));
+        target.uri_of(&format!("/realtime?model={name}"), model)?
     };
     let mut head = format!("GET {uri} HTTP/1.1\r\n").into_bytes();
     let no_form = Contents::Form { content_type: &header::HeaderValue::from_static(""), chunks: &[] };

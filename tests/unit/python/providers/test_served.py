@@ -74,14 +74,18 @@ def test_every_listed_model_has_a_route(provider_id: str) -> None:
                 "us.anthropic.claude-opus-4-7",
                 "amazon.nova-pro-v1:0",
                 "meta.llama3-3-70b-instruct-v1:0",
+                "amazon.titan-embed-text-v2:0",
+                "cohere.embed-v4:0",
+                "cohere.rerank-v3-5:0",
+                "amazon.titan-image-generator-v1",
+                "stability.sd3-5-large-v1:0",
             },
             {
                 "anthropic.claude-opus-4-7",
                 "us-gov-east-1/anthropic.claude-opus-5",
                 "us.twelvelabs.pegasus-1-2-v1:0",
-                "cohere.embed-v4:0",
-                "cohere.rerank-v3-5:0",
-                "stability.sd3-5-large-v1:0",
+                "amazon.titan-embed-image-v1",
+                "stability.stable-outpaint-v1:0",
             },
         ),
         (
@@ -91,12 +95,13 @@ def test_every_listed_model_has_a_route(provider_id: str) -> None:
                 "google/gemini-2.5-pro",
                 "meta/llama-3.3-70b-instruct-maas",
                 "claude-sonnet-4-5",
+                "text-embedding-005",
             },
             {
                 "google/deep-research-pro-preview-12-2025",
                 "gemini-2.5-flash-image",
                 "gemini-3.8-live",
-                "text-embedding-005",
+                "multimodalembedding",
                 "chirp_2",
                 "mistral-medium-3",
             },
@@ -138,6 +143,11 @@ def test_models_that_an_address_does_not_serve_are_in_no_list(
         ("bedrock", "openai.gpt-6-sol", "openai-responses"),
         ("bedrock", "openai.gpt-oss-120b-1:0", "openai"),
         ("vertex", "claude-opus-5-5", "vertex-raw-predict"),
+        ("bedrock", "us.cohere.embed-v4:0", "bedrock-cohere-embed"),
+        ("bedrock", "amazon.titan-embed-text-v2:0", "bedrock-titan-embed"),
+        ("vertex", "gemini-embedding-001", "vertex-predict-embed"),
+        ("cohere", "command-a-03-2025", "cohere-chat"),
+        ("cohere", "embed-v4.0", "openai"),
         ("vertex", "gemini-2.5-pro", "gemini"),
         ("vertex", "google/gemini-2.5-pro", "gemini"),
         ("vertex", "meta/llama-3.3-70b-instruct-maas", "openai"),
@@ -194,6 +204,7 @@ def test_the_host_of_vertex_depends_on_its_location(region: str, host: str) -> N
     assert endpoint.base_url == f"{start}/endpoints/openapi"
     assert [api.base_url for api in endpoint.apis] == [
         f"{start}/publishers/anthropic/models",
+        f"{start}/publishers/google/models",
         f"{start}/publishers/google",
     ]
 

@@ -1,5 +1,5 @@
-//! The bodies of a passthrough call: the caller's, and the one for each provider. Clouds have forms of their own for some
-//! calls; their answers are rewritten in OpenAI's form.
+//! The bodies of a passthrough call: the caller's, and the one for each provider. Some calls have the vendor's form at
+//! clouds, and their answers are rewritten in OpenAI's.
 
 use crate::call::conversation::plain;
 use crate::clock;
@@ -90,7 +90,7 @@ pub(super) enum UpstreamBody {
     Cloud {
         call: CloudCall,
         body: Pieces,
-        asked: Box<UpstreamBody>,
+        openai_body: Box<UpstreamBody>,
     },
 }
 
@@ -104,13 +104,13 @@ impl UpstreamBody {
                 return Err(Error::client(ErrorKind::InvalidRequest, message).about("model"));
             }
         };
-        Ok(Self::Cloud { call, body, asked: Box::new(self) })
+        Ok(Self::Cloud { call, body, openai_body: Box::new(self) })
     }
 
     /// The request in OpenAI's form.
     pub(super) fn in_openais_form(&self) -> &Self {
         match self {
-            Self::Cloud { asked, .. } => asked,
+            Self::Cloud { openai_body, .. } => openai_body,
             other => other,
         }
     }
@@ -138,10 +138,10 @@ pub(super) fn in_openais_form(
     answer: Bytes,
     input_tokens: Option<u64>,
 ) -> Result<Bytes, AttemptFailure> {
-    let UpstreamBody::Cloud { call, asked, .. } = sent else { return Ok(answer) };
-    let Contents::Json(asked) = asked.contents() else { return Ok(answer) };
+    let UpstreamBody::Cloud { call, openai_body, .. } = sent else { return Ok(answer) };
+    let Contents::Json(openai_body) = openai_body.contents() else { return Ok(answer) };
     let model = settlement.model.as_deref().unwrap_or_default();
     let facts = CallFacts { model, input_tokens, created_s: clock::unix_ms() / 1_000 };
-    call.read(&answer, &asked.concat(), facts)
+    call.read(&answer, &openai_body.concat(), facts)
         .map_err(|NoContent| plain::invalid("The provider's answer lacks what such an answer must have.").into())
 }
