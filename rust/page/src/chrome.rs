@@ -10,6 +10,8 @@ use crate::tree::{Tree, ROOT};
 
 /// A longer element is not a notice, a row of buttons or a box.
 const BOX_MAX: usize = 1_200;
+/// A longer element is not a notice of cookies, whatever its name is.
+const CONSENT_MAX: usize = 8_000;
 /// A list of related pages has at most this many parts.
 const RELATED_MAX: usize = 50;
 
@@ -80,9 +82,9 @@ fn is_surrounding(tree: &Tree<'_>, marks: &Landmarks, number: usize, kind: Surro
         Surrounding::Footer => !is_inside || is_linked || node.size <= 300 && is_notice(&tree.line(number)),
         Surrounding::Beside => is_small && (!is_inside || node.linked * 10 >= node.size * 6),
         Surrounding::Consent => {
-            node.size <= 2 * BOX_MAX
-                && (!is_inside || asks_consent(&tree.line(number)))
-                && !marks.has_heading_of_page(number)
+            // A notice of all purposes and partners is long.
+            let is_notice = if is_inside { asks_consent(&tree.line(number)) } else { node.size <= CONSENT_MAX };
+            is_notice && (!is_inside || node.size <= 2 * BOX_MAX) && !marks.has_heading_of_page(number)
         }
         Surrounding::Share => node.size <= 300 && !marks.has_heading_of_page(number),
         Surrounding::Related => is_small && node.links > 0 && (node.linked * 3 >= node.size || node.links >= 3),

@@ -90,6 +90,9 @@ fn kind_of_name(name: &str) -> Option<Surrounding> {
     }
     let has = |set: &[&str]| words.iter().any(|word| set.contains(word));
     let main_word = words.iter().rev().find(|word| !FRAMES.contains(word)).copied().unwrap_or_default();
+    if matches!(words, ["cmp"]) {
+        return Some(Surrounding::Consent);
+    }
     if has(CONSENT) {
         return (words.len() > 1 || !matches!(first, "cookies" | "cookie" | "consent")).then_some(Surrounding::Consent);
     }
