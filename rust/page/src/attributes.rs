@@ -8,10 +8,23 @@ use memchr::memchr;
 use std::borrow::Cow;
 
 /// A start tag: its name, its attributes as written, and the offset behind its `>`.
+#[derive(Default)]
 pub(crate) struct StartTag<'a> {
     pub(crate) name: &'a str,
     pub(crate) attributes: &'a str,
     pub(crate) end: usize,
+    pub(crate) names: Names<'a>,
+    /// Whether an attribute may hide the element, and whether one may name a panel that it opens.
+    pub(crate) may_hide: bool,
+    pub(crate) may_open: bool,
+}
+
+/// The attributes that are read most often, as written; empty without one.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) class: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) role: &'a str,
 }
 
 impl<'a> StartTag<'a> {
@@ -19,17 +32,34 @@ impl<'a> StartTag<'a> {
     pub(crate) fn read(text: &'a str) -> StartTag<'a> {
         let bytes = text.as_bytes();
         let name_end = bytes[1..].iter().position(|b| is_delimiter(*b) || *b == b'>').map_or(bytes.len(), |at| at + 1);
+        let mut tag = StartTag { name: &text[1..name_end], ..StartTag::default() };
         let mut at = name_end;
         while let Some(part) = Part::at(text, at) {
             at = part.end;
+            match part.name {
+                "class" => tag.names.class = short(part.value),
+                "id" => tag.names.id = part.value,
+                "role" => tag.names.role = part.value,
+                "hidden" | "aria-hidden" | "style" => tag.may_hide = true,
+                "aria-controls" | "data-target" | "data-bs-target" => tag.may_open = true,
+                _ => {}
+            }
         }
         let attributes_end = at + bytes[at..].iter().take_while(|b| is_delimiter(**b)).count();
-        StartTag {
-            name: &text[1..name_end],
-            attributes: &text[name_end..at],
-            end: (attributes_end + 1).min(bytes.len()),
-        }
+        tag.attributes = &text[name_end..at];
+        tag.end = (attributes_end + 1).min(bytes.len());
+        tag
     }
+}
+
+/// The beginning of a value that is longer than in any real page.
+fn short(value: &str) -> &str {
+    const LENGTH_MAX: usize = 4_000;
+    if value.len() <= LENGTH_MAX {
+        return value;
+    }
+    let end = (0..=LENGTH_MAX).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
+    &value[..end]
 }
 
 fn is_delimiter(b: u8) -> bool {

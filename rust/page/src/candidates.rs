@@ -23,6 +23,10 @@ pub(crate) struct Values {
     pub(crate) hints: Vec<Hint>,
     /// Whether the node is within a link.
     pub(crate) is_linked: Vec<bool>,
+    /// Whether the node is within one whose hint is trusted.
+    pub(crate) is_out: Vec<bool>,
+    /// Whether the node is within an entry of a list of other pages.
+    pub(crate) is_teased: Vec<bool>,
 }
 
 /// Whether the element is a block for the text in it.
@@ -101,7 +105,15 @@ impl Values {
         for number in 1..count {
             is_linked[number] = is_linked[tree.nodes[number].parent] || tree.nodes[number].is_link;
         }
-        let mut values = Values { own, running, net: Vec::new(), hints, is_linked };
+        let mut values = Values {
+            own,
+            running,
+            net: Vec::new(),
+            hints,
+            is_linked,
+            is_out: Vec::new(),
+            is_teased: vec![false; count],
+        };
         values.mark_teasers(tree, &is_teaser);
         values.weigh(tree);
         values
@@ -152,7 +164,9 @@ impl Values {
         let count = tree.nodes.len();
         let mut is_out = vec![false; count];
         for number in 1..count {
-            is_out[number] = is_out[tree.nodes[number].parent] || self.is_believed(number, ROOT);
+            let parent = tree.nodes[number].parent;
+            is_out[number] = is_out[parent] || self.is_believed(number, ROOT);
+            self.is_teased[number] = self.is_teased[parent] || self.hints[number] == Hint::Teaser;
         }
         let mut net = vec![0i64; count];
         for number in (0..count).rev() {
@@ -164,6 +178,7 @@ impl Values {
             }
         }
         self.net = net;
+        self.is_out = is_out;
     }
 
     /// The element that holds the text.
@@ -219,7 +234,7 @@ impl Values {
     }
 }
 
-/// For each node, whether the elements in it stand in a line of text, where their names describe words and no blocks.
+/// For each node, whether the elements in it are in a line of text, where their names describe words and not blocks.
 fn lines(tree: &Tree<'_>) -> Vec<bool> {
     let mut found = vec![false; tree.nodes.len()];
     for (number, node) in tree.nodes.iter().enumerate().skip(1) {

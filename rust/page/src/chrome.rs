@@ -4,12 +4,14 @@
 
 use crate::landmarks::Landmarks;
 use crate::phrases::{announces_related, asks_consent, is_notice};
-use crate::surroundings::{kind_of_element, Surrounding};
+use crate::surroundings::{Surrounding, SurroundingsByName};
 use crate::tag::Tag;
 use crate::tree::{Tree, ROOT};
 
 /// A longer element is not a notice, a row of buttons or a box.
 const BOX_MAX: usize = 1_200;
+/// A longer element is not a notice of cookies, whatever its name is.
+const CONSENT_MAX: usize = 8_000;
 /// A list of related pages has at most this many parts.
 const RELATED_MAX: usize = 50;
 
@@ -34,6 +36,7 @@ pub(crate) fn drop_surroundings(tree: &mut Tree<'_>) -> usize {
 }
 
 fn walk(tree: &mut Tree<'_>, marks: &Landmarks, root: usize) {
+    let mut by_name = SurroundingsByName::default();
     let mut waiting: Vec<usize> = tree.children(root).collect();
     while let Some(number) = waiting.pop() {
         let tag = tree.nodes[number].tag;
@@ -47,7 +50,10 @@ fn walk(tree: &mut Tree<'_>, marks: &Landmarks, root: usize) {
         }
         if marks.is_header_of_site(tree, number) {
             drop_all_but_heading(tree, marks, number);
-        } else if is_surrounding(tree, marks, number) {
+        } else if by_name
+            .of(tree, number)
+            .map_or_else(|| is_notice_of_cookies(tree, marks, number), |kind| is_surrounding(tree, marks, number, kind))
+        {
             tree.nodes[number].is_dropped = true;
         } else {
             waiting.extend(tree.children(number));
@@ -55,11 +61,14 @@ fn walk(tree: &mut Tree<'_>, marks: &Landmarks, root: usize) {
     }
     for (heading, siblings) in related_lists(tree, marks) {
         tree.nodes[heading].is_dropped = true;
-        siblings.into_iter().for_each(|each| tree.nodes[each].is_dropped = true);
+        for each in siblings {
+            tree.nodes[each].is_dropped = true;
+        }
     }
 }
 
-fn is_surrounding(tree: &Tree<'_>, marks: &Landmarks, number: usize) -> bool {
+/// Whether an element is the surrounding that it says it is.
+fn is_surrounding(tree: &Tree<'_>, marks: &Landmarks, number: usize, kind: Surrounding) -> bool {
     let node = &tree.nodes[number];
     if marks.holds_page(tree, number) || matches!(node.tag, Tag::H(1)) {
         return false;
@@ -67,29 +76,34 @@ fn is_surrounding(tree: &Tree<'_>, marks: &Landmarks, number: usize) -> bool {
     let is_inside = marks.is_inside(number);
     let is_linked = node.linked * 2 >= node.size && node.links > 0;
     let is_small = node.size <= BOX_MAX || node.size * 4 <= tree.nodes[ROOT].size;
-    match kind_of_element(tree, number) {
-        Some(Surrounding::Navigation) => true,
-        Some(Surrounding::Links) => is_linked || node.size == 0,
-        Some(Surrounding::Footer) => !is_inside || is_linked || node.size <= 300 && is_notice(&tree.line(number)),
-        Some(Surrounding::Beside) => is_small && (!is_inside || node.linked * 10 >= node.size * 6),
-        Some(Surrounding::Consent) => {
-            node.size <= 2 * BOX_MAX
-                && (!is_inside || asks_consent(&tree.line(number)))
-                && !marks.has_heading_of_page(number)
+    match kind {
+        Surrounding::Navigation => true,
+        Surrounding::Links => is_linked || node.size == 0,
+        Surrounding::Footer => !is_inside || is_linked || node.size <= 300 && is_notice(&tree.line(number)),
+        Surrounding::Beside => is_small && (!is_inside || node.linked * 10 >= node.size * 6),
+        Surrounding::Consent => {
+            // A notice of all purposes and partners is long.
+            let is_notice = if is_inside { asks_consent(&tree.line(number)) } else { node.size <= CONSENT_MAX };
+            is_notice && (!is_inside || node.size <= 2 * BOX_MAX) && !marks.has_heading_of_page(number)
         }
-        Some(Surrounding::Share) => node.size <= 300 && !marks.has_heading_of_page(number),
-        Some(Surrounding::Related) => is_small && node.links > 0 && (node.linked * 3 >= node.size || node.links >= 3),
-        Some(Surrounding::Advert) => is_small,
-        Some(Surrounding::Offer) => node.size <= BOX_MAX && (marks.has_field(tree, number) || is_linked),
-        Some(Surrounding::Form) => marks.has_field(tree, number) && is_small,
-        None => {
-            !is_inside
-                && node.tag.is_block()
-                && (1..=600).contains(&node.size)
-                && marks.has_control(tree, number)
-                && asks_consent(&tree.line(number))
-        }
+        Surrounding::Share => node.size <= 300 && !marks.has_heading_of_page(number),
+        Surrounding::Related => is_small && node.links > 0 && (node.linked * 3 >= node.size || node.links >= 3),
+        Surrounding::Advert => is_small,
+        Surrounding::Offer => node.size <= BOX_MAX && (marks.has_field(tree, number) || is_linked),
+        Surrounding::Form => marks.has_field(tree, number) && is_small,
     }
+}
+
+/// Whether a small element without a name asks for consent to cookies.
+fn is_notice_of_cookies(tree: &Tree<'_>, marks: &Landmarks, number: usize) -> bool {
+    let node = &tree.nodes[number];
+    (1..=600).contains(&node.size)
+        && node.tag.is_block()
+        && !matches!(node.tag, Tag::H(1))
+        && !marks.is_inside(number)
+        && marks.has_control(tree, number)
+        && !marks.holds_page(tree, number)
+        && asks_consent(&tree.line(number))
 }
 
 /// Drops a site's header, except for the heading of the page and the paragraphs that follow it.
@@ -164,7 +178,9 @@ fn drop_menu_before_heading(tree: &mut Tree<'_>, marks: &Landmarks) {
     };
     let found: Vec<usize> =
         tree.below(ROOT).take_while(|each| *each < heading).filter(|each| is_menu(tree, *each)).collect();
-    found.into_iter().for_each(|each| tree.nodes[each].is_dropped = true);
+    for each in found {
+        tree.nodes[each].is_dropped = true;
+    }
 }
 
 /// Drops copyright lines at the end of the page.
@@ -182,10 +198,12 @@ fn drop_notices_at_end(tree: &mut Tree<'_>, marks: &Landmarks) {
                 && is_notice(&tree.line(*each))
         })
         .collect();
-    found.into_iter().for_each(|each| tree.nodes[each].is_dropped = true);
+    for each in found {
+        tree.nodes[each].is_dropped = true;
+    }
 }
 
-/// The main element if it holds most of what is left, with the heading of the page if that stands before it.
+/// The main element if it holds most of what is left, with the heading of the page if that is before it.
 fn narrowed(tree: &mut Tree<'_>, marks: &Landmarks) -> usize {
     let Some(main) = marks.main else { return ROOT };
     let (all, inside) = (unlinked_left(tree, ROOT), unlinked_left(tree, main));

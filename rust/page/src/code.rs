@@ -3,7 +3,7 @@
 use crate::tag::Tag;
 use crate::tree::{Tree, ROOT};
 
-/// What stands before a language in a class name.
+/// The beginnings of class names that end with a language.
 const PREFIXES: [&str; 6] = ["language-", "lang-", "highlight-source-", "highlight-text-", "highlight-", "brush:"];
 
 /// Words of class names that look like languages.
@@ -168,7 +168,7 @@ pub(crate) fn code_text(tree: &Tree<'_>, number: usize) -> String {
     lines.out.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Whether an element within code is a line of its own.
+/// Whether an element within code is a separate line.
 fn is_line(tree: &Tree<'_>, number: usize) -> bool {
     match tree.nodes[number].tag {
         Tag::Tr => true,

@@ -3,6 +3,8 @@
 //! The article is the element in which running text outweighs links and labels, without the parts that are not text. A
 //! page with text never gives an empty result: dropped parts are restored step by step if too little remains.
 
+use std::iter::once;
+
 use crate::boilerplate::{drop_all, drop_chrome, drop_named};
 use crate::candidates::Values;
 use crate::chrome::{drop_surroundings, keep_only, left};
@@ -31,14 +33,14 @@ pub(crate) fn main_content(tree: &mut Tree<'_>) -> Found {
 /// of the page stays.
 pub(crate) fn article_or_main(tree: &mut Tree<'_>) -> Found {
     let whole = drop_surroundings(tree);
-    let kept: Vec<bool> = reachable(tree, whole);
+    let is_left: Vec<bool> = reachable(tree, whole);
     let dropped: Vec<bool> = tree.nodes.iter().map(|node| node.is_dropped).collect();
     tree.take_back();
     let values = Values::of(tree);
     let root = article(tree, &values);
     prune(tree, root);
-    if holds_most(tree, &values, root, &kept) {
-        return Found { root: with_heading(tree, root, &kept), is_article: true };
+    if holds_most(tree, &values, root, &is_left) {
+        return Found { root: with_heading(tree, root, &is_left), is_article: true };
     }
     for (node, is_dropped) in tree.nodes.iter_mut().zip(dropped) {
         node.is_dropped = is_dropped;
@@ -49,16 +51,16 @@ pub(crate) fn article_or_main(tree: &mut Tree<'_>) -> Found {
 /// For each node, whether it is below `root` and not dropped.
 fn reachable(tree: &Tree<'_>, root: usize) -> Vec<bool> {
     let mut found = vec![false; tree.nodes.len()];
-    tree.below(root).for_each(|each| found[each] = true);
+    once(root).chain(tree.below(root)).for_each(|each| found[each] = true);
     found
 }
 
-/// Keeps the heading of the page with its article, which may have been dropped with a byline or stand before the
-/// article. Returns the element that holds both.
-fn with_heading(tree: &mut Tree<'_>, root: usize, kept: &[bool]) -> usize {
+/// Restores the heading of the page, which may have been dropped with a byline or be before the article. Returns the
+/// element that contains both.
+fn with_heading(tree: &mut Tree<'_>, root: usize, is_left: &[bool]) -> usize {
     let is_heading = |each: &usize| {
         let node = &tree.nodes[*each];
-        kept[*each] && node.tag == Tag::H(1) && node.size > 0 && node.linked * 10 < node.size * 8
+        is_left[*each] && node.tag == Tag::H(1) && node.size > 0 && node.linked * 10 < node.size * 8
     };
     let Some(heading) = (1..tree.nodes.len()).find(is_heading) else { return root };
     let ends = tree.ends();
@@ -82,7 +84,9 @@ fn restore(tree: &mut Tree<'_>, root: usize, wanted: usize) {
     let Some(top) = around.iter().rposition(|each| tree.nodes[*each].is_dropped) else { return };
     for at in 0..top {
         let siblings: Vec<usize> = tree.children(around[at + 1]).collect();
-        siblings.into_iter().for_each(|each| tree.nodes[each].is_dropped = true);
+        for each in siblings {
+            tree.nodes[each].is_dropped = true;
+        }
     }
     for number in &around[..=top] {
         tree.nodes[*number].is_dropped = false;
@@ -90,28 +94,33 @@ fn restore(tree: &mut Tree<'_>, root: usize, wanted: usize) {
 }
 
 /// Whether an element is an article: it has running text, most of the text that is left without the surroundings, and
-/// half of the main element's. Text in links does not count where there is much else.
-fn holds_most(tree: &Tree<'_>, values: &Values, root: usize, kept: &[bool]) -> bool {
-    let whole = Amount::of(tree, values, (0..kept.len()).filter(|each| kept[*each]));
-    let own = Amount::of(tree, values, tree.below(root).filter(|each| kept[*each]));
-    let is_most = |part: usize, all: usize| part * 10 >= all * 6;
-    let is_long = own.running >= LONG_MIN && own.unlinked * 10 >= whole.unlinked * 3;
-    if own.running < RUNNING_MIN
-        || !(is_most(own.text, whole.text)
-            || is_long && (is_most(own.running, whole.running) || is_most(own.unlinked, whole.unlinked)))
-    {
+/// half of the main element's. Beside a long article, text in links and parts with names such as `comments` do not count.
+fn holds_most(tree: &Tree<'_>, values: &Values, root: usize, is_left: &[bool]) -> bool {
+    let own = Amount::of(tree, values, once(root).chain(tree.below(root)).filter(|each| is_left[*each]));
+    if own.running < RUNNING_MIN {
         return false;
     }
+    let is_long = own.running >= LONG_MIN;
     let ends = tree.ends();
-    only_main(tree).is_none_or(|main| {
-        let inside = tree.below(root).filter(|each| (main..ends[main]).contains(each));
-        Amount::of(tree, values, inside).unlinked * 2 >= tree.unlinked(main)
-    })
+    let main = only_main(tree).map_or(0..0, |main| main..ends[main]);
+    let teasers = Amount::of(tree, values, (0..is_left.len()).filter(|each| is_left[*each] && values.is_teased[*each]));
+    // Parts of an article can look like teasers, but teasers have less text than the article.
+    let is_trusted = is_long && teasers.running <= own.running;
+    let is_counted = |each: &usize| is_left[*each] && !(is_trusted && values.is_out[*each]);
+    let whole = Amount::of(tree, values, (0..is_left.len()).filter(is_counted));
+    let of_main = Amount::of(tree, values, main.clone().filter(is_counted));
+    let inside = Amount::of(tree, values, tree.below(root).filter(|each| main.contains(each)));
+    let is_most = |part: usize, all: usize| part * 2 > all;
+    let is_article = is_most(own.text, whole.text)
+        || is_long
+            && own.unlinked * 10 >= whole.unlinked * 3
+            && (is_most(own.running, whole.running) || is_most(own.unlinked, whole.unlinked));
+    is_article && inside.unlinked * 2 >= of_main.unlinked
 }
 
 /// An article has at least this much running text, and a long one so much that links beside it do not count.
 const RUNNING_MIN: usize = 200;
-const LONG_MIN: usize = 1_000;
+const LONG_MIN: usize = 700;
 
 /// How much text nodes have: all of it, outside links, and in running text.
 #[derive(Default)]

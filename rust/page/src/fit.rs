@@ -8,7 +8,15 @@ use crate::tree::Tree;
 /// kept.
 pub(crate) fn prune(tree: &mut Tree<'_>, root: usize) {
     let mut pruned = Vec::new();
+    // For each node, whether a block that is kept is inside.
+    let mut holds_kept = vec![false; tree.nodes.len()];
     let is_kept = |tag: Tag| matches!(tag, Tag::Table | Tag::Pre | Tag::H(_) | Tag::Figure);
+    for number in (1..tree.nodes.len()).rev() {
+        let node = &tree.nodes[number];
+        if !node.is_dropped && (holds_kept[number] || is_kept(node.tag)) {
+            holds_kept[node.parent] = true;
+        }
+    }
     let mut waiting: Vec<usize> = tree.children(root).collect();
     while let Some(number) = waiting.pop() {
         let node = &tree.nodes[number];
@@ -21,7 +29,7 @@ pub(crate) fn prune(tree: &mut Tree<'_>, root: usize) {
             continue;
         }
         let is_judged = matches!(node.tag, Tag::Div | Tag::Section | Tag::Ul | Tag::Ol | Tag::P | Tag::Dl);
-        if is_judged && !tree.below(number).any(|each| is_kept(tree.nodes[each].tag)) {
+        if is_judged && !holds_kept[number] {
             let text = (node.size - node.linked.min(node.size)) as f64;
             let density = if node.size > 0 { text / node.size as f64 } else { 0.0 };
             let words = if node.size < 40 { tree.line(number).split(' ').filter(|w| !w.is_empty()).count() } else { 9 };
@@ -34,6 +42,8 @@ pub(crate) fn prune(tree: &mut Tree<'_>, root: usize) {
         waiting.extend(tree.children(number));
     }
     if left(tree, root) == 0 {
-        pruned.into_iter().for_each(|number| tree.nodes[number].is_dropped = false);
+        for number in pruned {
+            tree.nodes[number].is_dropped = false;
+        }
     }
 }

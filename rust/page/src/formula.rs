@@ -3,7 +3,7 @@
 use crate::tag::Tag;
 use crate::tree::Tree;
 
-/// The TeX source of a formula, else the text of its symbols; and whether it stands on a line of its own.
+/// The TeX source of a formula, else the text of its symbols; and whether it is a separate line.
 pub(crate) fn formula(tree: &Tree<'_>, math: usize) -> Option<(String, bool)> {
     let source = tree.below(math).find(|each| tree.nodes[*each].tag == Tag::Tex).map(|each| tree.line(each));
     let text = source

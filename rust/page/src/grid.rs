@@ -37,7 +37,7 @@ impl Grid {
                     if row.len() < column + width {
                         row.resize(column + width, None);
                     }
-                    // Where spans overlap, the first cell counts.
+                    // If spans overlap, the first cell counts.
                     row[column..column + width].iter_mut().filter(|place| place.is_none()).for_each(|place| {
                         *place = Some(*cell);
                     });

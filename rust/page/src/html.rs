@@ -54,10 +54,12 @@ impl Tree<'_> {
     fn opening(&self, number: usize, base: &str, out: &mut String) {
         out.push('<');
         out.push_str(self.nodes[number].name);
-        for name in ATTRIBUTES {
-            let is_image = name == "src" && self.nodes[number].tag == Tag::Img;
-            let value = if is_image { source_of(self, number) } else { self.attribute(number, name) };
-            let Some(mut value) = value else { continue };
+        let image = if self.nodes[number].tag == Tag::Img { source_of(self, number) } else { None };
+        let own = self.attributes(number).filter(|(name, _)| image.is_none() || *name != "src");
+        for (name, mut value) in own.chain(image.clone().map(|source| ("src", source))) {
+            if !ATTRIBUTES.contains(&name) {
+                continue;
+            }
             if matches!(name, "href" | "src") {
                 let target = joined(base, value.trim());
                 if !["http://", "https://", "mailto:", "#"].iter().any(|start| target.starts_with(start)) {

@@ -151,7 +151,9 @@ fn push_code(code: &str, out: &mut String) {
         ticks.push('`');
     }
     let blank = if code.starts_with('`') || code.ends_with('`') { " " } else { "" };
-    out.push_str(&format!("{ticks}{blank}{code}{blank}{ticks}"));
+    for part in [&*ticks, blank, code, blank, &*ticks] {
+        out.push_str(part);
+    }
 }
 
 fn push_formula((tex, is_display): &(String, bool), out: &mut String) {

@@ -150,7 +150,7 @@ impl Landmarks {
     pub(crate) fn is_header_of_site(&self, tree: &Tree<'_>, number: usize) -> bool {
         let is_header = match tree.nodes[number].tag {
             Tag::Header => !self.inside[number],
-            _ => tree.attribute(number, "role").as_deref() == Some("banner") || is_named_header(tree, number),
+            _ => tree.nodes[number].names.role == "banner" || is_named_header(tree, number),
         };
         is_header
             && !self.inside[number]
@@ -170,22 +170,22 @@ impl Landmarks {
 }
 
 fn is_main(tree: &Tree<'_>, number: usize) -> bool {
-    tree.nodes[number].tag == Tag::Main || tree.attribute(number, "role").as_deref() == Some("main")
+    tree.nodes[number].tag == Tag::Main || tree.nodes[number].names.role == "main"
 }
 
 fn is_named_main(tree: &Tree<'_>, number: usize) -> bool {
-    tree.attribute(number, "id").is_some_and(|id| {
-        matches!(&*id, "main" | "content" | "main-content" | "maincontent" | "mainContent" | "mw-content-text")
-    })
+    matches!(
+        tree.nodes[number].names.id,
+        "main" | "content" | "main-content" | "maincontent" | "mainContent" | "mw-content-text"
+    )
 }
 
 fn is_named_header(tree: &Tree<'_>, number: usize) -> bool {
     let is_one = |name: &str| {
         matches!(name, "site-header" | "masthead" | "topbar" | "top-bar" | "global-header" | "siteheader" | "navbar")
     };
-    tree.nodes[number].tag == Tag::Div
-        && (tree.has_class(number, is_one)
-            || tree.attribute(number, "id").is_some_and(|id| is_one(&id) || id == "header"))
+    let node = &tree.nodes[number];
+    node.tag == Tag::Div && (tree.has_class(number, is_one) || is_one(node.names.id) || node.names.id == "header")
 }
 
 /// The element that contains all of these.

@@ -4,7 +4,7 @@
 //!
 //! Read the modules in this order: `tag`, `attributes`, `visible`, `links`, `reader`, `tree` and `marks` (the elements
 //! and links of a page), `address` (absolute links), `landmarks`, `surroundings` and `chrome` (the page without
-//! navigation, header, footer and the like), `names` (hints from classes and roles), `candidates` (elements that may hold
+//! navigation, header and footer), `names` (hints from classes and roles), `candidates` (elements that may hold
 //! the article), `boilerplate` and `phrases` (parts that are never the article), `content` (the choice between the two
 //! meanings), `fit` (removes blocks with little content), `grid`, `code`, `images`, `formula` and `parts` (blocks of the
 //! text), `markdown` with `inline`, `lists`, `table` and `spelling`, `plain`, `html` (output), `nesting` (pages too deep

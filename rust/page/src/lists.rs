@@ -98,7 +98,7 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The blocks of an item. Paragraphs stand apart; a list follows its text directly.
+/// The blocks of an item. An empty line divides paragraphs; a list follows its text directly.
 fn joined(parts: &[String]) -> String {
     let mut out = String::new();
     for part in parts {

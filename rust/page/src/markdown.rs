@@ -55,13 +55,13 @@ impl Writer<'_, '_> {
         let mut line = String::new();
         for child in self.tree.children(number) {
             if self.is_block(child) {
-                self.flush(&mut line, &mut out);
+                flush(&mut line, &mut out);
                 self.block(child, &mut out);
             } else {
                 self.inline(child, &mut line);
             }
         }
-        self.flush(&mut line, &mut out);
+        flush(&mut line, &mut out);
         out
     }
 
@@ -74,20 +74,6 @@ impl Writer<'_, '_> {
 
     pub(crate) fn holds_block(&self, number: usize) -> bool {
         self.holders[number]
-    }
-
-    fn flush(&self, line: &mut String, out: &mut Vec<String>) {
-        if line.is_empty() {
-            return;
-        }
-        let mut text = tidy(line);
-        line.clear();
-        if !text.is_empty() {
-            if LINE_START.is_match(&text) {
-                text.insert(0, '\\');
-            }
-            out.push(text);
-        }
     }
 
     pub(crate) fn block(&self, number: usize, out: &mut Vec<String>) {
@@ -180,5 +166,20 @@ impl Writer<'_, '_> {
         } else {
             text
         }
+    }
+}
+
+/// Ends a line of text, which becomes a paragraph.
+fn flush(line: &mut String, out: &mut Vec<String>) {
+    if line.is_empty() {
+        return;
+    }
+    let mut text = tidy(line);
+    line.clear();
+    if !text.is_empty() {
+        if LINE_START.is_match(&text) {
+            text.insert(0, '\\');
+        }
+        out.push(text);
     }
 }

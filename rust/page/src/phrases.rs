@@ -275,8 +275,7 @@ pub(crate) fn announces_related(line: &str) -> bool {
 pub(crate) fn asks_consent(line: &str) -> bool {
     let lower = line.to_lowercase();
     let is_other_script = |word: &&str| !word.is_ascii() && lower.contains(*word);
-    COOKIES.iter().any(|word| is_other_script(&word))
-        || lower.contains(COOKIES[0]) && CONSENT.iter().any(|word| lower.contains(word))
+    COOKIES.iter().any(is_other_script) || lower.contains(COOKIES[0]) && CONSENT.iter().any(|word| lower.contains(word))
 }
 
 /// Whether a short text is a legal notice.

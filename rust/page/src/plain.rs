@@ -1,4 +1,4 @@
-//! Writes plain text: every word of the tree, in order. A block begins a line; the cells of a row stand between tabs.
+//! Writes plain text: every word of the tree, in order. A block begins a line; tabs divide the cells of a row.
 
 use crate::code::code_text;
 use crate::formula::{formula, mark};

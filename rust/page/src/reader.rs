@@ -140,10 +140,10 @@ impl<'a> Reader<'a> {
         if name == "a" || name == "area" {
             self.links.begin(attributes, name == "area");
         }
-        if !attributes.is_empty() {
+        if tag.may_open {
             self.panels.add(attributes);
         }
-        let is_out = self.is_out(name, attributes);
+        let is_out = self.is_out(tag);
         if is_raw(name) {
             return self.raw(tag, rest, is_out);
         }
@@ -156,6 +156,7 @@ impl<'a> Reader<'a> {
             && (!is_out || matches!(kind, Tag::Embed | Tag::Control) && !self.is_within_hidden)
         {
             node = self.tree.push(kind, name, Cow::Borrowed(""), attributes, self.parent);
+            self.tree.nodes[node].names = tag.names;
         } else if name == "source" {
             self.tree.add_source(attributes);
         }
@@ -172,7 +173,8 @@ impl<'a> Reader<'a> {
             self.draw(name);
             self.unread += 1;
         } else {
-            is_pre = is_preformatted(name) || kind == Tag::Td && is_code_cell(attributes);
+            is_pre = is_preformatted(name)
+                || kind == Tag::Td && tag.names.class.split_ascii_whitespace().any(is_line_of_code);
             self.pre += usize::from(is_pre);
             self.headings += usize::from(holds_questions(name));
             if self.open.len() < DEPTH_MAX {
@@ -184,10 +186,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether an element and its content are not read.
-    fn is_out(&mut self, name: &str, attributes: &'a str) -> bool {
+    fn is_out(&mut self, tag: &StartTag<'a>) -> bool {
         if self.unread > 0 {
             return true;
         }
+        let (name, attributes) = (tag.name, tag.attributes);
         let is_out = match name {
             "button" => !self.is_question(attributes),
             "template" => attribute_of(attributes, "shadowrootmode").is_none_or(|mode| mode != "open"),
@@ -196,8 +199,8 @@ impl<'a> Reader<'a> {
             "annotation-xml" => true,
             _ => is_never_read(name),
         };
-        self.is_within_hidden = !is_out && self.panels.is_hidden(attributes, self.sight);
-        is_out || self.is_within_hidden || !attributes.is_empty() && repeats_formula(attributes)
+        self.is_within_hidden = !is_out && tag.may_hide && self.panels.is_hidden(attributes, self.sight);
+        is_out || self.is_within_hidden || repeats_formula(tag.names.class)
     }
 
     /// Whether a button has the text of a heading, a question or a tab.
@@ -244,12 +247,6 @@ impl<'a> Reader<'a> {
 
 fn is_preformatted(name: &str) -> bool {
     matches!(name, "pre" | "listing")
-}
-
-/// Whether a cell is a line of code.
-fn is_code_cell(attributes: &str) -> bool {
-    attributes.contains("code")
-        && attribute_of(attributes, "class").is_some_and(|names| names.split_ascii_whitespace().any(is_line_of_code))
 }
 
 /// Elements whose buttons show their text.

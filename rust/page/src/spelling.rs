@@ -3,9 +3,9 @@
 /// Collapses white space, removes it at line ends, and keeps at most one empty line.
 pub(crate) fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for line in text.trim().split('\n') {
+    for line in text.lines() {
         let line = line.trim();
-        if line.is_empty() && out.ends_with("\n\n") {
+        if line.is_empty() && (out.is_empty() || out.ends_with("\n\n")) {
             continue;
         }
         let mut is_after_blank = false;

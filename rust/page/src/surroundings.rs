@@ -1,8 +1,10 @@
-//! What an element's tag, role and names say about it: the parts that surround a page's content.
+//! Meanings of an element's tag, role and names: the parts that surround a page's content.
+
+use std::collections::HashMap;
 
 use crate::names::Words;
 use crate::tag::Tag;
-use crate::tree::{Source, Tree};
+use crate::tree::Tree;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surrounding {
@@ -21,35 +23,46 @@ pub(crate) enum Surrounding {
     Form,
 }
 
-/// The surrounding that an element says it is.
-pub(crate) fn kind_of_element(tree: &Tree<'_>, number: usize) -> Option<Surrounding> {
-    let tag = tree.nodes[number].tag;
-    let by_tag = match tag {
-        Tag::Nav => Some(Surrounding::Navigation),
-        Tag::Footer => Some(Surrounding::Footer),
-        Tag::Aside => Some(Surrounding::Beside),
-        Tag::Form => Some(Surrounding::Form),
-        _ if tree.nodes[number].name == "search" => Some(Surrounding::Navigation),
-        _ => None,
-    };
-    if !tree.has_hints(number) || matches!(tag, Tag::H(_) | Tag::Td | Tag::Th | Tag::Tr) {
-        return by_tag;
-    }
-    let mut by_name = None;
-    for (source, value) in tree.hints_of(number) {
-        let found = match source {
-            Source::Role => kind_of_role(value),
-            Source::Item => None,
-            // The identifier of a section is often made of its heading.
-            Source::Name if tag == Tag::Section && !value.contains('-') && !value.contains('_') => None,
-            Source::Name => value.split_ascii_whitespace().find_map(kind_of_name),
+/// The surroundings that names name. A page has few names, and many elements with them.
+#[derive(Default)]
+pub(crate) struct SurroundingsByName<'a> {
+    by_name: HashMap<&'a str, Option<Surrounding>>,
+}
+
+impl<'a> SurroundingsByName<'a> {
+    /// The surrounding that an element says it is.
+    pub(crate) fn of(&mut self, tree: &Tree<'a>, number: usize) -> Option<Surrounding> {
+        let node = &tree.nodes[number];
+        let tag = node.tag;
+        let by_tag = match tag {
+            Tag::Nav => Some(Surrounding::Navigation),
+            Tag::Footer => Some(Surrounding::Footer),
+            Tag::Aside => Some(Surrounding::Beside),
+            Tag::Form => Some(Surrounding::Form),
+            _ if node.name == "search" => Some(Surrounding::Navigation),
+            _ => None,
         };
-        by_name = by_name.or(found);
+        if !tree.has_hints(number) || matches!(tag, Tag::H(_) | Tag::Td | Tag::Th | Tag::Tr) {
+            return by_tag;
+        }
+        let by_role = kind_of_role(node.names.role);
+        let by_name = match by_role {
+            Some(Surrounding::Navigation | Surrounding::Footer) => by_role,
+            _ => self.named(tag, node.names.class).or_else(|| self.named(tag, node.names.id)).or(by_role),
+        };
+        match (by_tag, by_name) {
+            // An aside within the text is a note unless its name says more.
+            (Some(Surrounding::Beside | Surrounding::Form), Some(_)) | (None, _) => by_name,
+            _ => by_tag,
+        }
     }
-    match (by_tag, by_name) {
-        // An aside within the text is a note unless its name says more.
-        (Some(Surrounding::Beside | Surrounding::Form), Some(_)) | (None, _) => by_name,
-        _ => by_tag,
+
+    fn named(&mut self, tag: Tag, names: &'a str) -> Option<Surrounding> {
+        // The identifier of a section is often made of its heading.
+        if names.is_empty() || tag == Tag::Section && !names.contains(['-', '_']) {
+            return None;
+        }
+        *self.by_name.entry(names).or_insert_with(|| names.split_ascii_whitespace().find_map(kind_of_name))
     }
 }
 
@@ -71,97 +84,88 @@ fn kind_of_name(name: &str) -> Option<Surrounding> {
     let mut all = [""; Words::COUNT_MAX];
     let count = all.iter_mut().zip(split.iter()).map(|(place, word)| *place = word).count();
     let words = &all[..count];
-    let (first, last) = (*words.first()?, *words.last()?);
+    let first = *words.first()?;
     if matches!(first, "has" | "no" | "with" | "without" | "hide" | "show" | "is" | "js" | "not") {
         return None;
     }
     let has = |set: &[&str]| words.iter().any(|word| set.contains(word));
-    let ends =
-        |set: &[&str]| words.iter().rev().find(|word| !FRAMES.contains(word)).is_some_and(|word| set.contains(word));
-    if has(&[
-        "cookie",
-        "cookies",
-        "cookiebar",
-        "consent",
-        "gdpr",
-        "onetrust",
-        "cookielaw",
-        "usercentrics",
-        "didomi",
-        "cookiebot",
-    ]) {
+    let main_word = words.iter().rev().find(|word| !FRAMES.contains(word)).copied().unwrap_or_default();
+    if matches!(words, ["cmp"]) {
+        return Some(Surrounding::Consent);
+    }
+    if has(CONSENT) {
         return (words.len() > 1 || !matches!(first, "cookies" | "cookie" | "consent")).then_some(Surrounding::Consent);
     }
-    if has(&["breadcrumb", "breadcrumbs", "skiplink", "skiplinks", "editsection", "catlinks", "navbox", "printfooter"])
-        || name.starts_with("skip-")
-        || name.starts_with("mw-editsection")
-    {
+    if has(NAVIGATION) || name.starts_with("skip-") || name.starts_with("mw-editsection") {
         return Some(Surrounding::Navigation);
     }
-    if ends(&["share", "sharing", "social", "socials", "addthis", "sharedaddy", "addtoany"]) && words.len() <= 4 {
+    if SHARE.contains(&main_word) && words.len() <= 4 {
         return Some(Surrounding::Share);
     }
-    if has(&["advert", "advertisement", "advertisements", "adsbygoogle", "adslot", "adsense"])
-        || matches!(
-            words,
-            ["ad" | "ads"] | ["ad" | "ads", "slot" | "container" | "wrapper" | "banner" | "box" | "unit" | "block"]
-        )
-    {
+    if has(ADVERT) || is_advert(words) {
         return Some(Surrounding::Advert);
     }
-    if matches!(
-        first,
-        "related" | "recommended" | "recommendations" | "recirc" | "outbrain" | "taboola" | "relatedposts"
-    ) || ends(&["related", "recommended", "recommendations", "recirc", "teasers"])
-        || matches!(
-            words,
-            ["read", "next", ..]
-                | ["most", "popular" | "read", ..]
-                | ["more", "stories" | "articles" | "posts" | "news", ..]
-                | ["trending", ..]
-                | ["you", "may", ..]
-        )
-    {
+    if RELATED.contains(&first) || RELATED.contains(&main_word) || starts_related(words) {
         return Some(Surrounding::Related);
     }
     if has(&["newsletter", "subscribe", "signup"]) {
         return Some(Surrounding::Offer);
     }
-    if ends(&[
-        "nav",
-        "navbar",
-        "navigation",
-        "menu",
-        "submenu",
-        "sidenav",
-        "topnav",
-        "pagination",
-        "pager",
-        "toc",
-        "tableofcontents",
-        "nextprev",
-        "subnav",
-        "leftnav",
-        "toctree",
-    ]) || matches!(
-        words,
-        ["table", "of", "contents", ..]
-            | ["on", "this", "page", ..]
-            | ["prev", "next", ..]
-            | ["edit", "this", "page", ..]
-    ) {
+    if LINKS.contains(&main_word) || starts_links(words) {
         return Some(Surrounding::Links);
     }
-    if last == "footer"
-        && (words.len() == 1 || matches!(first, "site" | "page" | "global" | "main" | "app" | "bottom" | "sphinx"))
-    {
+    if is_footer(words) {
         return Some(Surrounding::Footer);
     }
-    if ends(&["sidebar", "sidebars", "rail"]) || matches!(words, ["widget", "area"]) || name == "sphinxsidebar" {
-        return Some(Surrounding::Beside);
-    }
-    None
+    let is_beside = matches!(main_word, "sidebar" | "sidebars" | "rail") || matches!(words, ["widget", "area"]);
+    (is_beside || name == "sphinxsidebar").then_some(Surrounding::Beside)
 }
+
+fn is_advert(words: &[&str]) -> bool {
+    matches!(
+        words,
+        ["ad" | "ads"] | ["ad" | "ads", "slot" | "container" | "wrapper" | "banner" | "box" | "unit" | "block"]
+    )
+}
+
+fn starts_related(words: &[&str]) -> bool {
+    matches!(
+        words,
+        ["read", "next", ..]
+            | ["most", "popular" | "read", ..]
+            | ["more", "stories" | "articles" | "posts" | "news", ..]
+            | ["trending", ..]
+            | ["you", "may", ..]
+    )
+}
+
+fn starts_links(words: &[&str]) -> bool {
+    matches!(words, ["table", "of", "contents", ..] | ["on" | "edit", "this", "page", ..] | ["prev", "next", ..])
+}
+
+fn is_footer(words: &[&str]) -> bool {
+    matches!(words, ["footer"] | ["site" | "page" | "global" | "main" | "app" | "bottom" | "sphinx", .., "footer"])
+}
+
+#[rustfmt::skip]
+const CONSENT: &[&str] = &[
+    "cookie", "cookies", "cookiebar", "consent", "gdpr", "onetrust", "cookielaw", "usercentrics", "didomi", "cookiebot",
+];
+#[rustfmt::skip]
+const NAVIGATION: &[&str] = &[
+    "breadcrumb", "breadcrumbs", "skiplink", "skiplinks", "editsection", "catlinks", "navbox", "printfooter",
+];
+const SHARE: &[&str] = &["share", "sharing", "social", "socials", "addthis", "sharedaddy", "addtoany"];
+const ADVERT: &[&str] = &["advert", "advertisement", "advertisements", "adsbygoogle", "adslot", "adsense"];
+#[rustfmt::skip]
+const RELATED: &[&str] = &[
+    "related", "recommended", "recommendations", "recirc", "outbrain", "taboola", "relatedposts", "teasers",
+];
+#[rustfmt::skip]
+const LINKS: &[&str] = &[
+    "nav", "navbar", "navigation", "menu", "submenu", "sidenav", "topnav", "pagination", "pager", "toc",
+    "tableofcontents", "nextprev", "subnav", "leftnav", "toctree",
+];
 
 /// Words that only describe the layout.
 const FRAMES: &[&str] = &[

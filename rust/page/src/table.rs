@@ -41,7 +41,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// The text of a cell. Its paragraphs and lines stand between `<br>`.
+    /// The text of a cell. `<br>` divides its paragraphs and lines.
     fn cell(&self, number: usize) -> String {
         if !self.holds_block(number) {
             return self.one_line(number).replace('|', "\\|");

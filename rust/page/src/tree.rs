@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::attributes::{attribute_of, Attributes};
+use crate::attributes::{attribute_of, unescaped, Attributes, Names};
 use crate::tag::{is_bare, Tag};
 
 /// The attribute that a value comes from.
@@ -28,6 +28,7 @@ pub(crate) struct Node<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: Cow<'a, str>,
     attributes: &'a str,
+    pub(crate) names: Names<'a>,
     pub(crate) parent: usize,
     first: usize,
     last: usize,
@@ -78,6 +79,7 @@ impl<'a> Tree<'a> {
             name,
             text,
             attributes,
+            names: Names::default(),
             parent,
             first: NONE,
             last: NONE,
@@ -138,9 +140,7 @@ impl<'a> Tree<'a> {
 
     /// Whether an element has one of these class names.
     pub(crate) fn has_class(&self, number: usize, is_one: impl Fn(&str) -> bool) -> bool {
-        let attributes = self.nodes[number].attributes;
-        attributes.contains("class")
-            && attribute_of(attributes, "class").is_some_and(|names| names.split_ascii_whitespace().any(is_one))
+        self.nodes[number].names.class.split_ascii_whitespace().any(is_one)
     }
 
     /// Whether the next sibling of a node is dropped.
@@ -185,6 +185,11 @@ impl<'a> Tree<'a> {
     /// The value of an attribute; `""` if it has none.
     pub(crate) fn attribute(&self, number: usize, name: &str) -> Option<Cow<'a, str>> {
         attribute_of(self.nodes[number].attributes, name)
+    }
+
+    /// The names and values of a node's attributes.
+    pub(crate) fn attributes(&self, number: usize) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
+        Attributes { rest: self.nodes[number].attributes }.map(|(name, value)| (name, unescaped(value)))
     }
 
     /// Whether a node has attributes that describe it.

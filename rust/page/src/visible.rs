@@ -10,7 +10,7 @@ use crate::attributes::{attribute_of, Attributes};
 /// Which hidden elements are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// What a browser shows.
+    /// Everything that a browser shows.
     Shown,
     /// Without what the author hides from screen readers: icons, duplicates, closed menus.
     Spoken,
@@ -31,9 +31,6 @@ pub(crate) struct Panels<'a> {
 impl<'a> Panels<'a> {
     /// Stores the panels that an element opens.
     pub(crate) fn add(&mut self, attributes: &'a str) {
-        if !attributes.contains("aria-controls") && !attributes.contains("target") {
-            return;
-        }
         for (name, value) in (Attributes { rest: attributes }) {
             if matches!(name, "aria-controls" | "data-target" | "data-bs-target") {
                 self.ids.extend(value.split_ascii_whitespace().map(|id| id.trim_start_matches('#')));
@@ -58,7 +55,7 @@ impl<'a> Panels<'a> {
 
     /// Whether readers do not see an element.
     pub(crate) fn is_hidden(&self, attributes: &'a str, sight: Sight) -> bool {
-        if attributes.is_empty() || sight == Sight::All {
+        if sight == Sight::All {
             return false;
         }
         let is_hidden = attributes.contains("hidden")
@@ -77,13 +74,10 @@ fn holds_formula(attributes: &str) -> bool {
         || attributes.contains("MJX_Assistive")
 }
 
-/// Whether an element repeats a formula whose source is next to it.
-pub(crate) fn repeats_formula(attributes: &str) -> bool {
-    attributes.contains("class")
-        && attribute_of(attributes, "class").is_some_and(|names| {
-            names.split_ascii_whitespace().any(|name| {
-                matches!(name, "katex-html" | "MathJax_Preview" | "MathJax_SVG" | "MathJax_CHTML" | "mjx-chtml")
-                    || name.starts_with("mwe-math-fallback")
-            })
-        })
+/// Whether an element with these class names repeats a formula whose source is next to it.
+pub(crate) fn repeats_formula(names: &str) -> bool {
+    names.split_ascii_whitespace().any(|name| {
+        matches!(name, "katex-html" | "MathJax_Preview" | "MathJax_SVG" | "MathJax_CHTML" | "mjx-chtml")
+            || name.starts_with("mwe-math-fallback")
+    })
 }

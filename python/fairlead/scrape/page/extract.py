@@ -137,7 +137,9 @@ class Page:
 
     def formats(self) -> dict[str, Any]:
         """The requested lists and further forms."""
-        found = {name: self._read[name] for name in _READ_LISTS if name in self._read}
+        found: dict[str, Any] = {
+            name: self._read[name] for name in _READ_LISTS if name in self._read
+        }
         if "links" in self._options.lists:
             found["links"] = self.links
         if self._contacts is not None:

@@ -65,7 +65,7 @@ def _entry(entry: ET.Element) -> str:
 
 
 def _name(element: ET.Element) -> str:
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+    return element.tag.rpartition("}")[2]
 
 
 def _child(parent: ET.Element, name: str) -> ET.Element | None:
@@ -103,7 +103,7 @@ def _content(parent: ET.Element, *names: str) -> str:
         if child is None:
             continue
         if len(child) and child.tag.startswith(_ATOM):
-            # XHTML stands in the feed as elements.
+            # The feed contains XHTML as elements.
             html = "".join(ET.tostring(each, "unicode", method="html") for each in child)
             html = re.sub(r"(</?)(?:\w+:)", r"\1", html)
         elif child.get("type") == "text":

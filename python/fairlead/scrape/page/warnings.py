@@ -8,7 +8,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-# A page with more visible characters has content of its own.
+# A page with more visible characters has other content.
 WALL_MAX_CHARS: Final = 3_000
 LOGIN_MAX_CHARS: Final = 1_500
 SHELL_MAX_CHARS: Final = 250
@@ -54,7 +54,7 @@ _CONSENT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a page shows: its title and all of its visible text; its source, and whether that has scripts."""
+    """The title and all visible text of a page; its source, and whether that has scripts."""
 
     title: str
     text: str
