@@ -291,6 +291,21 @@ def test_a_conversation_goes_on_in_its_context_and_in_no_other_callers(box: Box)
     assert error_of(elsewhere) == (200, -32001)
 
 
+def test_an_agent_answers_the_clients_that_are_allowed(box: Box) -> None:
+    register(box.admin_url, "stranger", SECRET)
+    agent = make_agent(box.gateway, box.lane.model, allowedClients=[DID])
+    path, skill = agent["path"], f"/api/agent-skills/{agent['id']}"
+    assert rpc(box.http, path, "message/send", say("x"), box.token()).json()["result"]
+    stranger = box.token(client_id="stranger")
+    for method in ("message/send", "message/stream", "tasks/list", "SendMessage"):
+        assert error_of(rpc(box.http, path, method, say("x"), stranger)) == (403, -32014)
+    changed = box.gateway.admin.put(skill, json={"allowedClients": [DID, "stranger"]})
+    assert changed.json()["allowedClients"] == [DID, "stranger"]
+    assert rpc(box.http, path, "message/send", say("x"), stranger).json()["result"]
+    assert box.gateway.admin.put(skill, json={"allowedClients": []}).status_code == 200
+    assert rpc(box.http, path, "message/send", say("x"), stranger).json()["result"]
+
+
 def test_the_same_message_again_is_the_same_task(box: Box) -> None:
     path, token, params = box.agent(), box.token(), say("once")
     seen = len(box.lane.upstream.requests)

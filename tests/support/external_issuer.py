@@ -1,4 +1,5 @@
-"""Somebody else's issuer, as a process: `python -m tests.support.external_issuer <port>`.
+"""Somebody else's issuer, as a process: `python -m tests.support.external_issuer <port>`, with TLS if a
+file with a key and a certificate follows.
 
 What it says of a token stands in the token: base64url of JSON `{"answer": ..., "status": 200,
 "after_s": 0, "content_type": ..., "raw": ..., "headers": {...}}`; a text that is no such thing is an
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import sys
 import time
 from collections import Counter
@@ -75,5 +77,14 @@ def behaviour(token: str) -> dict[str, Any]:
         return {"answer": {"active": False}}
 
 
+def main(port: int, certificate: str | None = None) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", port), Issuer)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.serve_forever()
+
+
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Issuer).serve_forever()
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -93,6 +93,10 @@ async def message(slug: str, request: Request, services: ServicesDep) -> Respons
         skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
         if skill is None:
             raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no agent at this path.", status=404)
+        if not skill.admits(None if bearer is None else bearer.client_id):
+            raise RpcFault(
+                protocol.CLIENT_NOT_ALLOWED, "This client may not call the agent.", status=403
+            )
         owner = ANYONE if bearer is None else client_owner(bearer.client_id)
         agent_request = AgentRequest(services, skill, owner)
         if older.method in _STREAMS:

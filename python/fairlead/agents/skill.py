@@ -47,6 +47,8 @@ Prompt = Annotated[
 ModelName = Annotated[str, Field(strict=True, min_length=1, max_length=300), AfterValidator(_model)]
 Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=False)]
 KeyId = Annotated[str, Field(strict=True), AfterValidator(_key_id)]
+ClientId = Annotated[str, Field(strict=True, min_length=1, max_length=300), AfterValidator(_model)]
+Clients = Annotated[list[ClientId], Field(max_length=100)]
 
 
 class NewSkill(Wire):
@@ -62,6 +64,10 @@ class NewSkill(Wire):
     api_key_id: KeyId | None = Field(
         None, description="The key on whose behalf it asks: that key's limits, cost and log."
     )
+    allowed_clients: Clients = Field(
+        default=[],
+        description="Ids of the issuer's clients that may call the agent. Without any, every client with a token may.",
+    )
 
 
 class SkillChange(ChangeWire):
@@ -73,6 +79,7 @@ class SkillChange(ChangeWire):
     model: ModelName | None = None
     temperature: Temperature | None = None
     api_key_id: KeyId | None = None
+    allowed_clients: Clients = Field(default=[])
 
 
 class SkillView(Wire):
@@ -87,6 +94,7 @@ class SkillView(Wire):
     model: str | None
     temperature: float | None
     api_key_id: str | None
+    allowed_clients: list[str]
     created_at: Time
     updated_at: Time
 
@@ -105,6 +113,11 @@ class Skill:
     api_key_id: str | None
     created_at_ms: int
     updated_at_ms: int
+    allowed_clients: list[str]
+
+    def admits(self, client_id: str | None) -> bool:
+        """Whether a client may call the agent. None is a caller without a token, whom nobody can name."""
+        return not self.allowed_clients or client_id in self.allowed_clients
 
     def view(self) -> SkillView:
         return SkillView.model_construct(
@@ -117,6 +130,7 @@ class Skill:
             model=self.model,
             temperature=self.temperature,
             api_key_id=self.api_key_id,
+            allowed_clients=self.allowed_clients,
             created_at=moment_of(self.created_at_ms),
             updated_at=moment_of(self.updated_at_ms),
         )

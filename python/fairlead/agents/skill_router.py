@@ -152,6 +152,7 @@ def _new_skill(new: NewSkill, caller: Caller) -> Skill:
         api_key_id=new.api_key_id or _calling_key(caller),
         created_at_ms=at_ms,
         updated_at_ms=at_ms,
+        allowed_clients=new.allowed_clients,
     )
 
 

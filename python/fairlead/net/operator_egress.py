@@ -16,6 +16,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 import httpx
@@ -35,8 +36,8 @@ class AddressForbidden(httpx.ConnectError):
 class _Pool:
     """The connection pool of one host at one of its addresses, with the number of requests that use it."""
 
-    def __init__(self) -> None:
-        self.transport = httpx.AsyncHTTPTransport(verify=trusted_tls(), trust_env=False)
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self.transport = httpx.AsyncHTTPTransport(verify=tls, trust_env=False)
         self.uses = 0
 
 
@@ -63,12 +64,17 @@ class EgressTransport(httpx.AsyncBaseTransport):
 
     `judged` resolves and checks a host: it returns addresses or raises `AddressForbidden`. Pools are keyed by
     host and address together, so that a connection made in one host's name never serves another host at the
-    same address.
+    same address. `tls` has the trusted certificates, by default those of the system.
     """
 
-    def __init__(self, judged: Callable[[str, int], Awaitable[list[str]]] | None = None) -> None:
+    def __init__(
+        self,
+        judged: Callable[[str, int], Awaitable[list[str]]] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._pools: dict[tuple[str, str], _Pool] = {}
         self._judged = judged or checked_addresses
+        self._tls = tls
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host
@@ -86,7 +92,9 @@ class EgressTransport(httpx.AsyncBaseTransport):
 
     async def _pool(self, host: str, address: str) -> _Pool:
         # Moved to the end, so that the first pools are the least recently used.
-        pool = self._pools.pop((host, address), None) or _Pool()
+        pool = self._pools.pop((host, address), None)
+        if pool is None:
+            pool = _Pool(self._tls or trusted_tls())
         self._pools[host, address] = pool
         pool.uses += 1
         idle = [key for key, each in self._pools.items() if not each.uses]
@@ -125,6 +133,15 @@ def trusted_tls() -> ssl.SSLContext:
     """The system's trusted certificates, for connections to providers."""
     # Cached: reading the trusted certificates takes tens of milliseconds.
     return httpx.create_ssl_context(trust_env=False)
+
+
+def tls_with(ca_file: Path) -> ssl.SSLContext:
+    """The system's trusted certificates and those of a PEM file. `OSError` where it cannot be read, `ssl.SSLError`
+    where it has none.
+    """
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_verify_locations(cafile=str(ca_file))
+    return context
 
 
 async def checked_addresses(host: str, port: int) -> list[str]:

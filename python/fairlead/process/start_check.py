@@ -69,6 +69,20 @@ def check_issuer_way(admin_url: str) -> None:
         )
 
 
+def check_ca_file(path: Path) -> None:
+    """Requires a file of trusted certificates that can be read."""
+    # Most processes never need it, and it takes a while to import.
+    import ssl  # noqa: PLC0415
+
+    try:
+        ssl.create_default_context(cafile=str(path))
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror or type(error).__name__
+        raise Refusal(
+            f"ISSUER__CA_FILE: {path} cannot be read ({reason}): name a PEM file with certificates."
+        ) from None
+
+
 def check_public(
     host: str, initial_password: str | None, password_stored: bool, *, keys_required: bool
 ) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pydantic import AliasChoices, Field
 
-from fairlead.settings.group import OptionalSecret, OptionalServiceAddress, SettingsGroup
+from fairlead.settings.group import (
+    AbsolutePath,
+    OptionalSecret,
+    OptionalServiceAddress,
+    SettingsGroup,
+)
 
 
 class IssuerFields(SettingsGroup):
@@ -51,6 +56,11 @@ class IssuerFields(SettingsGroup):
         None,
         validation_alias=AliasChoices("ISSUER__ADMIN_TOKEN"),
         description="Bearer token that the issuer's admin listener requires, and that the gateway sends to it.",
+    )
+    issuer_ca_file: AbsolutePath | None = Field(
+        None,
+        validation_alias=AliasChoices("ISSUER__CA_FILE"),
+        description="PEM file with certificates that are trusted at ISSUER__ADMIN_URL, besides the system's.",
     )
     issuer_token_ttl_s: int = Field(
         3600,

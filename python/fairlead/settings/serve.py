@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from fairlead.errors import Refusal
 from fairlead.process.setting_names import flag_and_variable, variable_of
 from fairlead.process.start_check import (
+    check_ca_file,
     check_issuer,
     check_issuer_way,
     check_public,
@@ -77,6 +78,8 @@ class ServeSettings(ServeFields, BaseSettings):
             check_issuer(self.issuer_admin_url, self.issuer_public_url)
         if self.auth_enabled and self.issuer_admin_url is not None:
             check_issuer_way(self.issuer_admin_url)
+        if self.issuer_ca_file is not None:
+            check_ca_file(self.issuer_ca_file)
         read_sampling(os.environ)
         if self.is_protected:
             initial = self.initial_password.get_secret_value() if self.initial_password else None

@@ -133,5 +133,6 @@ def bearer_middleware(
             token=token.get_secret_value() if token else None,
             timeout_s=settings.auth_timeout_ms / 1000,
             cache_s=settings.auth_cache_s,
+            ca_file=settings.issuer_ca_file,
         )
     )

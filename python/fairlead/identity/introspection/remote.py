@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -21,7 +22,7 @@ from fairlead.calls.bearer import Bearer, BearerRefused
 from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.issuer.http import ISSUER_HEADER
 from fairlead.identity.issuer.token import hash_of
-from fairlead.net.operator_egress import EgressTransport
+from fairlead.net.operator_egress import EgressTransport, tls_with
 
 PATH: Final = "/admin/oauth2/introspect"
 ANSWER_MAX_BYTES: Final = 64 * 1024
@@ -35,9 +36,10 @@ log = structlog.get_logger("fairlead.identity")
 
 class RemoteIntrospection:
     """Introspection at one issuer's admin address. `token` is the bearer that authenticates us
-    there.
+    there. `ca_file` has certificates that are trusted there besides the system's.
     """
 
+    # Many parameters: the operator's settings of one issuer, and a clock for tests.
     def __init__(
         self,
         admin_url: str,
@@ -45,6 +47,7 @@ class RemoteIntrospection:
         token: str | None = None,
         timeout_s: float = 5.0,
         cache_s: int = 30,
+        ca_file: Path | None = None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         self._url = f"{admin_url}{PATH}"
@@ -58,7 +61,7 @@ class RemoteIntrospection:
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
         self._http = httpx.AsyncClient(
-            transport=EgressTransport(),
+            transport=EgressTransport(tls=None if ca_file is None else tls_with(ca_file)),
             timeout=timeout_s,
             headers=headers,
             follow_redirects=False,

@@ -29,6 +29,7 @@ async def test_a_skill_is_made_shown_changed_and_deleted(management: Management)
     assert made["slug"] == "code-reviewer"
     assert made["path"] == "/agents/code-reviewer"
     assert made["apiKeyId"] is None
+    assert made["allowedClients"] == []
     path = f"{SKILLS}/{made['id']}"
     assert await management.ask("GET", path) == made
     raw = await management.ask("GET", f"{path}/raw")
@@ -71,6 +72,8 @@ async def test_a_skill_is_made_shown_changed_and_deleted(management: Management)
         ({"temperature": "hot"}, "temperature"),
         ({"apiKeyId": "no such key"}, "apiKeyId"),
         ({"apiKeyId": "3a3f9d5e-1111-4222-8333-444455556666"}, "apiKeyId"),
+        ({"allowedClients": ["two words"]}, "allowedClients[0]"),
+        ({"allowedClients": ["c"] * 101}, "allowedClients"),
         ({"id": "mine"}, "id"),
         ({"createdAt": "2026-01-01T00:00:00Z"}, "createdAt"),
     ],

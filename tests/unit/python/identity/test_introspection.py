@@ -5,6 +5,7 @@ test wants, slowly or not at all. Whatever it does, nobody is let in who should 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
 import time
@@ -17,9 +18,12 @@ import httpx
 import pytest
 
 from fairlead.calls.bearer import BearerRefused
+from fairlead.errors import Refusal
 from fairlead.identity.introspection import remote as remote_module
 from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.introspection.remote import RemoteIntrospection
+from fairlead.process.start_check import check_ca_file
+from tests.support.certificates import make_certificate
 from tests.support.external_issuer import token_that
 from tests.support.polling import eventually
 from tests.support.process import free_port
@@ -52,6 +56,46 @@ def issuer() -> Iterator[str]:
     finally:
         popen.kill()
         popen.wait(10)
+
+
+async def test_an_issuer_with_an_authority_of_its_own_is_trusted_by_its_file(
+    tmp_path: Path,
+) -> None:
+    certificate = make_certificate(tmp_path / "issuer.pem", "127.0.0.1")
+    port = free_port()
+    command = [sys.executable, "-m", "tests.support.external_issuer", str(port), str(certificate)]
+    popen = subprocess.Popen(command, cwd=ROOT)
+    url = f"https://127.0.0.1:{port}"
+    text = token_that(good())
+    try:
+        trusted = ssl.create_default_context(cafile=str(certificate.with_suffix(".crt")))
+
+        def is_up() -> bool:
+            try:
+                return httpx.get(f"{url}/seen", trust_env=False, verify=trusted).status_code == 200
+            except httpx.HTTPError:
+                return False
+
+        eventually(is_up, "the issuer answers", within_s=20)
+        async with asking(url, ca_file=certificate.with_suffix(".crt")) as remote:
+            assert (await remote.introspect(text)).client_id == "did:x:o:a:1"
+        async with asking(url) as remote:
+            with pytest.raises(BearerRefused) as refused:
+                await remote.introspect(text)
+            assert refused.value.reason == "unavailable"
+    finally:
+        popen.kill()
+        popen.wait(10)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+async def test_a_file_of_certificates_must_have_some(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(Refusal) as refused:
+        check_ca_file(path)
+    assert "ISSUER__CA_FILE" in refused.value.sentence
 
 
 @asynccontextmanager

@@ -25,7 +25,8 @@ def test_it_names_every_route_of_the_table_and_no_other() -> None:
     table = {
         (route["method"], shape(route["path"]))
         for route in _core.routes()
-        if route["surface"] == "scraping"
+        # The routes under /v2 are Firecrawl's, which describes them.
+        if route["surface"] == "scraping" and not str(route["path"]).startswith("/v2/")
     }
     described = {
         (method.upper(), shape(path))

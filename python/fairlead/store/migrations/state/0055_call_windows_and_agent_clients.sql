@@ -4,3 +4,6 @@ CREATE TABLE call_windows (
     begun_at_ms BIGINT NOT NULL,
     calls INTEGER NOT NULL
 );
+
+-- The clients of the issuer that may call an agent; without any, every client may.
+ALTER TABLE agent_skills ADD COLUMN allowed_clients VARCHAR[] DEFAULT [];
