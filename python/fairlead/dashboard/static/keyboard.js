@@ -27,48 +27,57 @@ function walk(step) {
   else next.focus();
 }
 
-const palette = document.createElement("dialog");
-palette.className = "palette";
-palette.setAttribute("aria-label", "Search the console");
-palette.innerHTML = '<input type="search" aria-label="Search pages, keys, models and requests" placeholder="Pages, keys, models, requests" autocomplete="off" spellcheck="false"><div class="found"></div>';
-document.body.append(palette);
-const [asked, found] = palette.children;
+// The dialog is made when it is first opened, so that no page has a hidden field.
+let palette = null;
 let wait = 0;
 
-function openPalette() {
-  if (palette.open || !document.querySelector('.side a[href="/dashboard/find"]')) return;
-  palette.showModal();
-  asked.select();
-  find();
+function makePalette() {
+  const made = document.createElement("dialog");
+  made.className = "palette";
+  made.setAttribute("aria-label", "Search the console");
+  made.innerHTML = '<input type="search" aria-label="Search pages, keys, models and requests" placeholder="Pages, keys, models, requests" autocomplete="off" spellcheck="false"><div class="found"></div>';
+  document.body.append(made);
+  const [field, found] = made.children;
+  field.addEventListener("input", () => {
+    clearTimeout(wait);
+    wait = setTimeout(() => find(field, found), 120);
+  });
+  made.addEventListener("click", (event) => {
+    if (event.target === made) made.close();
+  });
+  made.addEventListener("keydown", (event) => {
+    const links = [...found.querySelectorAll("a")];
+    const at = links.indexOf(document.activeElement);
+    if (event.key === "Enter" && at < 0 && links[0]) location.href = links[0].href;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    (links[at + step] ?? field).focus();
+  });
+  return made;
 }
 
-async function find() {
-  const words = asked.value;
+function openPalette() {
+  if (!document.querySelector('.side a[href="/dashboard/find"]')) return;
+  palette ??= makePalette();
+  if (palette.open) return;
+  palette.showModal();
+  const [field, found] = palette.children;
+  field.select();
+  find(field, found);
+}
+
+async function find(field, found) {
+  const words = field.value;
   try {
     const answer = await fetch(`/dashboard/find?part=found&q=${encodeURIComponent(words)}`);
     // The server has escaped what is in it. An answer to earlier words comes too late.
-    if (answer.ok && !answer.redirected && words === asked.value) found.innerHTML = await answer.text();
+    if (answer.ok && !answer.redirected && words === field.value) found.innerHTML = await answer.text();
   } catch {
     found.textContent = "The gateway does not answer.";
   }
 }
 
-asked.addEventListener("input", () => {
-  clearTimeout(wait);
-  wait = setTimeout(find, 120);
-});
-palette.addEventListener("click", (event) => {
-  if (event.target === palette) palette.close();
-});
-palette.addEventListener("keydown", (event) => {
-  const links = [...found.querySelectorAll("a")];
-  const at = links.indexOf(document.activeElement);
-  if (event.key === "Enter" && at < 0 && links[0]) location.href = links[0].href;
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (!step) return;
-  event.preventDefault();
-  (links[at + step] ?? asked).focus();
-});
 for (const link of document.querySelectorAll('.side a[href="/dashboard/find"]')) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
