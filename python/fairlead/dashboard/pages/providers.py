@@ -70,8 +70,9 @@ _OTHER_CREDENTIALS: Final = (
         "authType",
         "Credential of the machine",
         "choice",
-        "The gateway obtains it and renews it; leave the key empty.",
+        "For Bedrock and Vertex AI. The gateway obtains it and renews it; leave the key empty.",
         options=(
+            ("", "None"),
             ("aws-instance", "The role of this EC2 instance"),
             ("aws-container", "The role of this container (ECS, EKS)"),
             ("aws-web-identity", "A web identity (EKS)"),
