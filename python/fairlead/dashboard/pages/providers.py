@@ -79,7 +79,7 @@ def _obtained(*options: tuple[str, str]) -> Field:
         "Credential of the machine",
         "choice",
         "The gateway obtains it and renews it; leave the key empty.",
-        options=options,
+        options=(("", "None"), *options),
     )
 
 
