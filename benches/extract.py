@@ -4,9 +4,10 @@
 
 Pages are those of the tests (`tests/unit/python/scrape/reading`): skeletons of markup in the manner of real systems,
 filled with text and furniture; one half was tuned with, of the other only totals are looked at. Shingles of four words
-are counted, precision and recall are means over pages, F1 is of these means. Time is CPU time of one core, from the
-bytes to the answer's document, as `page/worker.py` does it: the median over the pages, each the least of five rounds,
-and the least of the rounds for one page of 100 KB that is all article. Exit code 1 when a goal is missed.
+are counted, precision and recall are means over pages, F1 is of these means. The first rows are articles
+(`fitMarkdown`). Time is CPU time of one core, from the bytes to the answer's document, as `page/worker.py` does it: the
+median over the pages, each the least of five rounds, and the least of the rounds for one page of 100 KB that is all
+article. Exit code 1 when a goal is missed.
 """
 
 # ruff: noqa: ISC004 - lines of a page go on
@@ -31,12 +32,13 @@ from fairlead.scrape.page.extract import ReadOptions, Source, extract
 from tests.unit.python.scrape.pages import COOKIES, FOOTER, NAV, RELATED
 from tests.unit.python.scrape.reading.score import Score, mean, score
 from tests.unit.python.scrape.reading.template import Page, pages
-from tests.unit.python.scrape.test_quality import text_of
+from tests.unit.python.scrape.test_quality import article, text_of
 
 GOAL_F1 = 0.965
 GOAL_PART = 0.95
 GOAL_MS = 4.0
 GOAL_MEDIAN_MS = 3.0
+MAIN = "markdown of the page without its surroundings"
 SIZE = 100_000
 RESULTS = Path(__file__).parent / "results"
 ADDRESS = "http://site.example/a"
@@ -111,21 +113,27 @@ def of_half(half: list[Page]) -> tuple[list[str], bool]:
     """The rows of one half, and whether it meets the goals."""
     lines, is_good = [], True
     for name, want in [
-        ("text", ReadOptions(form="text")),
-        ("markdown", ReadOptions(form="markdown")),
-        ("fit markdown", ReadOptions(form="markdown", fit_markdown=True)),
+        ("text", ReadOptions(form="text", fit_markdown=True)),
+        ("markdown", ReadOptions(form="markdown", fit_markdown=True)),
+        (MAIN, ReadOptions(form="markdown")),
     ]:
         scores, ms = [], []
         for page in half:
             source = source_of(page.html)
-            found = str(extract(source, want)[0]["content"])
-            scores.append(score(found if name == "text" else text_of(found), page.wanted))
+            found = (
+                text_of(str(extract(source, want)[0]["content"]))
+                if name == MAIN
+                else article(page.html, want.form)
+            )
+            scores.append(score(found, page.wanted))
             ms.append(least_ms(lambda source=source, want=want: extract(source, want), 5))  # type: ignore[misc]
         lines.append(row(f"fairlead, {name}", scores, ms))
         total = mean(scores)
+        # The page without its surroundings has captions, comments and the like, so precision is not its goal.
+        is_precise = total.f1 >= GOAL_F1 and total.precision >= GOAL_PART
         is_good &= (
-            total.f1 >= GOAL_F1
-            and min(total.precision, total.recall) >= GOAL_PART
+            (is_precise or name == MAIN)
+            and total.recall >= GOAL_PART
             and min(each.recall for each in scores) >= 0.5
             and statistics.median(ms) <= GOAL_MEDIAN_MS
         )

@@ -323,10 +323,11 @@ def judge_guardrails(
 def read_page(
     html: str, base: str, form: str, only_main_content: bool, fit: bool, lists: list[str]
 ) -> bytes:
-    """What a page's body holds: JSON of ``content``, ``links`` (``href`` as written, ``text``) and those
-    of ``tables``, ``code``, ``images`` that ``lists`` names.
+    """The content of a page's body: JSON with ``content``, ``links`` (``href`` as written, ``text``), those of
+    ``tables``, ``code``, ``images`` that ``lists`` names, ``is_cut`` and ``cut_bytes`` (what a limit left out),
+    ``has_frames`` (documents in it are links) and ``visible_chars`` (of the whole page).
 
-    ``html``: as a parser wrote it out again, so in order; ``base``: what its addresses are relative to;
+    ``html``: as Lexbor wrote it out again, so in order; ``base``: what its addresses are relative to;
     ``form``: ``html``, ``markdown``, ``text``, or empty for no content.
     """
 

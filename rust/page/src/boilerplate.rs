@@ -2,6 +2,7 @@
 //! comments. No single sign is enough to drop a block that holds much of the text.
 
 use crate::candidates::{is_block, Values};
+use crate::grid::is_layout;
 use crate::names::Hint;
 use crate::phrases::{is_boilerplate, PHRASE_MAX};
 use crate::tag::Tag;
@@ -29,12 +30,18 @@ fn walk(tree: &mut Tree<'_>, root: usize, mut is_out: impl FnMut(&Tree<'_>, usiz
     let mut waiting: Vec<usize> = tree.children(root).collect();
     while let Some(number) = waiting.pop() {
         // Class names inside code come from a syntax highlighter.
-        if matches!(tree.nodes[number].tag, Tag::Text | Tag::Pre | Tag::Code) {
+        if matches!(tree.nodes[number].tag, Tag::Text | Tag::Pre | Tag::Code | Tag::Math) {
             continue;
         }
+        // The rows of a table and the terms of a list belong together.
+        let is_whole = match tree.nodes[number].tag {
+            Tag::Dl => true,
+            Tag::Table => !is_layout(tree, number),
+            _ => false,
+        };
         if is_out(tree, number) {
             tree.nodes[number].is_dropped = true;
-        } else {
+        } else if !is_whole {
             waiting.extend(tree.children(number));
         }
     }
@@ -53,11 +60,7 @@ struct Zones {
 
 impl Zones {
     fn of(tree: &Tree<'_>, values: &Values, root: usize) -> Zones {
-        let mut ends: Vec<usize> = (1..=tree.nodes.len()).collect();
-        for number in (1..tree.nodes.len()).rev() {
-            let parent = tree.nodes[number].parent;
-            ends[parent] = ends[parent].max(ends[number]);
-        }
+        let ends = tree.ends();
         let all = root..ends[root];
         let is_out = |number: usize| {
             let mut each = number;
@@ -141,7 +144,7 @@ fn is_picture(tree: &Tree<'_>, number: usize) -> bool {
         && tree.below(number).any(|each| tree.nodes[each].tag == Tag::Img)
 }
 
-/// Drops the headline, which is reported as the page's title, if it is apart from the text or next to a byline.
+/// Drops headlines below the first level, such as those of a series, if they are apart from the text or next to a byline.
 fn drop_headline(tree: &mut Tree<'_>, values: &Values, zones: &Zones) {
     let mut around = Vec::new();
     let mut each = zones.first;
@@ -150,7 +153,6 @@ fn drop_headline(tree: &mut Tree<'_>, values: &Values, zones: &Zones) {
         around.push(each);
     }
     let is_headline = |tree: &Tree<'_>, number: usize| match tree.nodes[number].tag {
-        Tag::H(1) => true,
         Tag::H(2..=4) => {
             let names = tree.attribute(number, "class").unwrap_or_default();
             tree.nodes[number].linked * 2 > tree.nodes[number].size

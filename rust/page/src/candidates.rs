@@ -21,6 +21,12 @@ pub(crate) struct Values {
     /// The sum of the node and its descendants. Nodes that hints mark as chrome count negatively.
     pub(crate) net: Vec<i64>,
     pub(crate) hints: Vec<Hint>,
+    /// Whether the node is within a link.
+    pub(crate) is_linked: Vec<bool>,
+    /// Whether the node is within one whose hint is trusted.
+    pub(crate) is_out: Vec<bool>,
+    /// Whether the node is within an entry of a list of other pages.
+    pub(crate) is_teased: Vec<bool>,
 }
 
 /// Whether the element is a block for the text in it.
@@ -83,8 +89,11 @@ impl Values {
                 is_teaser[parent] = is_teaser[parent].max(above.saturating_sub(1));
             }
         }
+        let in_line = lines(tree);
         let hints = tree.nodes.iter().enumerate().map(|(number, node)| {
-            let is_named = node.tag != Tag::Text && (is_block(node.tag) || tree.has_attributes(number));
+            let is_named = node.tag != Tag::Text
+                && (is_block(node.tag) || tree.has_hints(number))
+                && !(node.tag.is_inline() && in_line[node.parent]);
             if is_named {
                 hint(tree, number)
             } else {
@@ -92,7 +101,19 @@ impl Values {
             }
         });
         let hints = hints.collect();
-        let mut values = Values { own, running, net: Vec::new(), hints };
+        let mut is_linked = vec![false; count];
+        for number in 1..count {
+            is_linked[number] = is_linked[tree.nodes[number].parent] || tree.nodes[number].is_link;
+        }
+        let mut values = Values {
+            own,
+            running,
+            net: Vec::new(),
+            hints,
+            is_linked,
+            is_out: Vec::new(),
+            is_teased: vec![false; count],
+        };
         values.mark_teasers(tree, &is_teaser);
         values.weigh(tree);
         values
@@ -143,7 +164,9 @@ impl Values {
         let count = tree.nodes.len();
         let mut is_out = vec![false; count];
         for number in 1..count {
-            is_out[number] = is_out[tree.nodes[number].parent] || self.is_believed(number, ROOT);
+            let parent = tree.nodes[number].parent;
+            is_out[number] = is_out[parent] || self.is_believed(number, ROOT);
+            self.is_teased[number] = self.is_teased[parent] || self.hints[number] == Hint::Teaser;
         }
         let mut net = vec![0i64; count];
         for number in (0..count).rev() {
@@ -155,6 +178,7 @@ impl Values {
             }
         }
         self.net = net;
+        self.is_out = is_out;
     }
 
     /// The element that holds the text.
@@ -208,6 +232,19 @@ impl Values {
             root = most;
         }
     }
+}
+
+/// For each node, whether the elements in it are in a line of text, where their names describe words and not blocks.
+fn lines(tree: &Tree<'_>) -> Vec<bool> {
+    let mut found = vec![false; tree.nodes.len()];
+    for (number, node) in tree.nodes.iter().enumerate().skip(1) {
+        let is_text = node.tag == Tag::Text && !node.text.trim().is_empty();
+        if is_text || matches!(tree.nodes[node.parent].name, "dt" | "code" | "pre") {
+            found[node.parent] = true;
+        }
+        found[number] |= node.tag.is_inline() && found[node.parent];
+    }
+    found
 }
 
 fn runs(tree: &Tree<'_>) -> Vec<Run> {

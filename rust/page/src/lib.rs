@@ -1,12 +1,14 @@
-//! Extracts the content of a web page. The input is HTML that a conforming parser has read and serialized: every
-//! element is closed, in order, and only `&amp; &lt; &gt; &quot; &nbsp;` are escaped. All processing is linear in the
-//! size of the page, limited in depth, and deterministic.
+//! Extracts the content of a web page. The input is HTML that Lexbor has read and serialized: every element is closed,
+//! in order, and only `&amp; &lt; &gt; &quot; &nbsp;` are escaped. All processing is linear in the size of the page,
+//! limited in depth, and deterministic.
 //!
-//! Read the modules in this order: `tag`, `attributes`, `links` and `tree` (the elements and links of a page),
-//! `address` (absolute links), `names` (hints from classes and roles), `candidates` (elements that may hold the text),
-//! `boilerplate` and `phrases` (parts that are never the text), `content` (the choice among candidates), `parts`
-//! (blocks of the text), `fit` (removes blocks with little content), `markdown` (output), `nesting` (pages too deep to
-//! parse), `patterns` (the addresses that a caller's expressions match).
+//! Read the modules in this order: `tag`, `attributes`, `visible`, `links`, `reader`, `tree` and `marks` (the elements
+//! and links of a page), `address` (absolute links), `landmarks`, `surroundings` and `chrome` (the page without
+//! navigation, header and footer), `names` (hints from classes and roles), `candidates` (elements that may hold
+//! the article), `boilerplate` and `phrases` (parts that are never the article), `content` (the choice between the two
+//! meanings), `fit` (removes blocks with little content), `grid`, `code`, `images`, `formula` and `parts` (blocks of the
+//! text), `markdown` with `inline`, `lists`, `table` and `spelling`, `plain`, `html` (output), `nesting` (pages too deep
+//! to parse), `patterns` (the addresses that a caller's expressions match).
 
 #![forbid(unsafe_code)]
 
@@ -14,19 +16,37 @@ mod address;
 mod attributes;
 mod boilerplate;
 mod candidates;
+mod chrome;
+mod code;
 mod content;
 mod fit;
+mod formula;
+mod grid;
+mod html;
+mod images;
+mod inline;
+mod landmarks;
 mod links;
+mod lists;
 mod markdown;
+mod marks;
 mod names;
 mod nesting;
 mod parts;
 mod patterns;
 mod phrases;
+mod plain;
+mod reader;
+mod spelling;
+mod surroundings;
+mod table;
 mod tag;
 mod tree;
+mod visible;
 
 use serde::Serialize;
+
+use crate::visible::Sight;
 
 pub use crate::address::joined;
 pub use crate::nesting::flattened;
@@ -44,7 +64,8 @@ pub enum Form {
     Text,
 }
 
-/// How to read a page. `fit` also removes blocks with little content, and images.
+/// How to read a page. `only_main_content` drops what surrounds the content. `fit` gives the article where one holds most
+/// of the content, without images and blocks with little content.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools)] // four independent options
 pub struct ReadOptions {
@@ -67,6 +88,13 @@ pub struct Holding {
     pub code: Option<Vec<parts::Code>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<parts::Image>>,
+    /// Whether a limit left something out, and the bytes of text that it left out.
+    pub is_cut: bool,
+    pub cut_bytes: usize,
+    /// Whether documents inside the content are represented by links.
+    pub has_frames: bool,
+    /// The characters of visible text of the whole page.
+    pub visible_chars: usize,
 }
 
 /// One link: its target as written, and its text on one line.
@@ -81,227 +109,36 @@ const VISIBLE_MIN: usize = 200;
 
 /// Reads the page's body, `<body ...>...</body>` or its inner HTML. Addresses are relative to `base`.
 pub fn read(html: &str, base: &str, want: ReadOptions) -> Holding {
-    let (mut tree, links) = tree::Tree::read(html, false);
     let is_main = want.only_main_content || want.fit;
-    if is_main && tree.nodes[tree::ROOT].size < VISIBLE_MIN && tree.hidden_bytes > 10 * VISIBLE_MIN {
+    let sight = if is_main { Sight::Spoken } else { Sight::Shown };
+    let (mut tree, links) = reader::read(html, sight);
+    let visible_chars = tree.nodes[tree::ROOT].size;
+    if is_main && visible_chars < VISIBLE_MIN && tree.hidden_bytes > 10 * VISIBLE_MIN {
         // Some pages show all of their text only after a script has run.
-        tree = tree::Tree::read(html, true).0;
+        tree = reader::read(html, Sight::All).0;
     }
-    let root = if is_main { content::main_content(&mut tree) } else { tree::ROOT };
-    if want.fit {
-        fit::prune(&mut tree, root);
-    }
+    // A reader of the whole page sees the line numbers.
+    marks::drop_marks(&mut tree, is_main || want.form != Form::Text);
+    let found = match (want.fit, is_main) {
+        (true, _) => content::article_or_main(&mut tree),
+        (_, true) => content::main_content(&mut tree),
+        _ => content::Found { root: tree::ROOT, is_article: false },
+    };
+    let root = found.root;
     let content = match want.form {
         Form::Nothing => None,
         Form::Html => Some(tree.html(root, base)),
-        Form::Markdown => Some(markdown::markdown(&tree, root, base, !want.fit)),
-        Form::Text => Some(markdown::plain(&tree, root)),
+        Form::Markdown => Some(markdown::markdown(&tree, root, base, !found.is_article)),
+        Form::Text => Some(plain::plain(&tree, root)),
     };
-    Holding {
-        content,
-        links,
-        tables: want.tables.then(|| parts::tables(&tree, root)),
-        code: want.code.then(|| parts::code(&tree, root)),
-        images: want.images.then(|| parts::images(&tree, root, base)),
-    }
+    let mut is_cut = tree.cut_bytes > 0 || links.len() >= links::LINKS_MAX;
+    let tables = want.tables.then(|| parts::tables(&tree, root).into_parts(&mut is_cut));
+    let code = want.code.then(|| parts::code(&tree, root).into_parts(&mut is_cut));
+    let images = want.images.then(|| parts::images(&tree, root, base).into_parts(&mut is_cut));
+    let is_frame = |each: usize| matches!(tree.nodes[each].name, "iframe" | "frame");
+    let has_frames = tree.below(root).any(|each| is_frame(each) && images::embed(&tree, each, base).is_some());
+    Holding { content, links, tables, code, images, is_cut, cut_bytes: tree.cut_bytes, has_frames, visible_chars }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::{read, Form, Holding, Link, ReadOptions};
-
-    const BASE: &str = "http://site.example/a/b";
-
-    fn all(form: Form, only_main_content: bool, fit: bool) -> ReadOptions {
-        ReadOptions { form, only_main_content, fit, tables: true, code: true, images: true }
-    }
-
-    fn markdown(html: &str) -> String {
-        read(html, BASE, all(Form::Markdown, false, false)).content.unwrap()
-    }
-
-    #[test]
-    fn every_element_has_its_markdown() {
-        for (html, wanted) in [
-            ("<body><h2>A  b</h2><p>One <b>two </b>three</p></body>", "## A b\n\nOne **two** three"),
-            ("<p>a &amp; b &lt;i&gt;&nbsp;c</p>", "a & b \\<i> c"),
-            ("<p>1. not a list</p><p># no head</p>", "\\1. not a list\n\n\\# no head"),
-            ("<ol><li>a</li><li>b<ul><li>c</li></ul></li></ol>", "1. a\n2. b\n   - c"),
-            ("<p><a href=\"../x?y#z\">x</a> <a href=\"#top\">top</a></p>", "[x](http://site.example/x?y#z) top"),
-            ("<p><a href=\"javascript:x()\">x</a></p>", "x"),
-            ("<pre class=\"language-rust\"><code>a\n  b &lt; c\n</code></pre>", "```rust\na\n  b < c\n```"),
-            ("<p>a <code>b`c</code></p>", "a ``b`c``"),
-            ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
-            (
-                "<table><tbody><tr><th>a</th><th>b</th></tr><tr><td>1|2</td></tr></tbody></table>",
-                "| a | b |\n| --- | --- |\n| 1\\|2 |  |",
-            ),
-            ("<p>a<br>b</p><hr>", "a\nb\n\n---"),
-            ("<dl><dt>a</dt><dd>b</dd></dl>", "a\n\n: b"),
-            ("<p><img src=\"i (1).png\" alt=\"a_b\"></p>", "![a\\_b](http://site.example/a/i%20%281%29.png)"),
-            ("<p>a\u{200b}b\u{e0041}</p>", "ab"),
-        ] {
-            assert_eq!(markdown(html), wanted, "{html}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_seen_is_not_told_but_its_links_are_known() {
-        let html = "<p>a</p><p hidden=\"\">b</p><p style=\"display: none\">c</p><p aria-hidden=\"true\">d \
-                    <a href=\"/menu\">menu  item</a></p><script>if (a < b) { \"</p>\" }</script><button>e</button>\
-                    <!-- <p>f</p> --><p style=\"font-size:0.9em\">g</p>";
-        let page = read(html, BASE, all(Form::Text, false, false));
-        assert_eq!(page.content.as_deref(), Some("a\ng"));
-        assert_eq!(page.links, [Link { href: "/menu".to_owned(), text: "menu item".to_owned() }]);
-    }
-
-    #[test]
-    fn the_main_content_is_what_the_author_marked() {
-        let text = "A sentence that is long enough to count as running text of the page. ".repeat(4);
-        let html = format!(
-            "<nav><a href=\"/\">Home</a></nav><main><article><h1>Head</h1><p>{text}</p><div class=\"share-box\">Share \
-             </div></article></main><footer>Foot</footer>"
-        );
-        let page = read(&html, BASE, all(Form::Markdown, true, false));
-        assert_eq!(page.content, Some(format!("# Head\n\n{}", text.trim())));
-        let fit = read(&html, BASE, all(Form::Html, true, true)).content.unwrap();
-        assert!(fit.starts_with("<article><h1>Head</h1><p>"), "{fit}");
-    }
-
-    #[test]
-    fn depth_and_count_are_bounded() {
-        let deep = format!("{}text{}", "<div>".repeat(10_000), "</div>".repeat(10_000));
-        assert_eq!(markdown(&deep), "text");
-        let wide = "<p>x</p>".repeat(400_000);
-        assert!(markdown(&wide).len() < 4 * 300_000);
-    }
-
-    fn text(html: &str) -> String {
-        read(html, BASE, all(Form::Text, true, false)).content.unwrap()
-    }
-
-    const SENTENCE: &str =
-        "The ferry crosses both rivers in one long curve, and it stops when the wind is in the north. ";
-
-    #[test]
-    fn text_between_line_breaks_is_content() {
-        let part = SENTENCE.repeat(3);
-        let html = format!(
-            "<div id=\"nav\"><a href=\"/a\">One</a> <a href=\"/b\">Two</a></div><div class=\"sidebar-content\">{part}<br><br>\
-             {part}<br>{part}</div><div><a href=\"/x\">Another page</a><br><a href=\"/y\">And one more</a></div>"
-        );
-        assert_eq!(text(&html).matches("The ferry").count(), 9);
-        assert!(!text(&html).contains("Another"));
-    }
-
-    #[test]
-    fn names_drop_nothing_that_is_most_of_the_text() {
-        for name in ["sidebar", "comments", "related", "share", "footer", "nav", "advertisement"] {
-            let html = format!(
-                "<div class=\"{name}\"><p>{0}</p><p>{0}</p></div><p class=\"x\">Imprint</p>",
-                SENTENCE.repeat(3)
-            );
-            assert_eq!(text(&html).matches("The ferry").count(), 6, "{name}");
-        }
-    }
-
-    #[test]
-    fn parts_beside_each_other_are_one_content() {
-        let part = format!("<section><h2>Part</h2><p>{}</p></section>", SENTENCE.repeat(3));
-        let html = format!("<main><h1>Head</h1>{part}<div class=\"ad\">Buy a boat today.</div>{part}{part}</main>");
-        assert_eq!(text(&html).matches("The ferry").count(), 9);
-        assert!(!text(&html).contains("boat"));
-    }
-
-    #[test]
-    fn the_largest_article_is_not_the_content_where_it_is_a_teaser() {
-        let teaser =
-            format!("<article><h2><a href=\"/t\">Another story of the day</a></h2><p>{SENTENCE}</p></article>");
-        let html = format!("<div class=\"story\"><p>{}</p></div><div>{}</div>", SENTENCE.repeat(8), teaser.repeat(4));
-        assert_eq!(text(&html).matches("The ferry").count(), 8);
-    }
-
-    #[test]
-    fn a_page_with_text_is_never_nothing() {
-        for html in [
-            "<nav><a href=\"/a\">One</a></nav>",
-            "<footer>Word</footer>",
-            "<aside><p>Hello</p></aside>",
-            "<div class=\"comments\">short</div>",
-            "<table><tr><td><a href=\"/x\">x</a></td></tr></table>",
-            "<ul><li><a href=\"/a\">One page</a></li><li><a href=\"/b\">Two pages</a></li></ul>",
-        ] {
-            assert!(!text(html).is_empty(), "{html}");
-        }
-        let hidden = format!("<div style=\"visibility: hidden\"><p>{}</p></div>", SENTENCE.repeat(30));
-        assert_eq!(text(&hidden).matches("The ferry").count(), 30);
-    }
-
-    #[test]
-    fn names_within_code_are_those_of_a_highlighter() {
-        let html = format!(
-            "<p>{0}</p><pre><code>x = 1 <span class=\"comment\"># one</span></code></pre><p>{0}</p>",
-            SENTENCE.repeat(3)
-        );
-        assert!(text(&html).contains("x = 1 # one"));
-    }
-
-    #[test]
-    fn hostile_pages_take_linear_time() {
-        let many = 300_000;
-        let pages = [
-            format!("{}{SENTENCE}{}", "<div class=\"share\">".repeat(many), "</div>".repeat(many)),
-            "<div class=\"related-links\"><a href=\"/x\">x</a></div>".repeat(many),
-            "<h2><a href=\"/x\">x</a></h2><p>y</p>".repeat(many / 2),
-            format!("<div class=\"{}\">{SENTENCE}</div>", "share-nav-".repeat(1_000_000)),
-            format!("<div class=\"{}\">{SENTENCE}</div>", "a ".repeat(3_000_000)),
-            format!("<p>{}</p>", "a, ".repeat(3_000_000)),
-            format!("<div>{}</div>", "<span>a</span><br>".repeat(many)),
-            format!("{}x", "<article><h3><a href=\"/\">t</a></h3>".repeat(many / 3)),
-            format!("<table><tr>{}</tr>{}</table>", "<td>x</td>".repeat(75_000), "<tr><td>y</td></tr>".repeat(75_000)),
-        ];
-        for (number, html) in pages.iter().enumerate() {
-            let begun = std::time::Instant::now();
-            let page = read(html, BASE, ReadOptions { tables: false, ..all(Form::Markdown, true, true) });
-            let taken = begun.elapsed();
-            assert!(page.content.unwrap().len() <= 4 * html.len(), "{number}");
-            assert!(taken.as_secs() < 10, "{number} {taken:?}");
-        }
-    }
-
-    fn pieces() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
-            Just("<div class=\"nav\">".to_owned()),
-            Just("</div>".to_owned()),
-            Just("<p>".to_owned()),
-            Just("</p>".to_owned()),
-            Just("<a href=\"/x\">".to_owned()),
-            Just("</a>".to_owned()),
-            Just("<pre>".to_owned()),
-            Just("</pre>".to_owned()),
-            Just("<table><tr><td>".to_owned()),
-            Just("</td></tr></table>".to_owned()),
-            Just("<script>".to_owned()),
-            Just("</script>".to_owned()),
-            Just("<li hidden=\"\">".to_owned()),
-            Just("<img src=\"".to_owned()),
-            ".{0,12}",
-        ];
-        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_that_comes_is_a_panic_and_the_same_gives_the_same(html in pieces()) {
-            for form in [Form::Nothing, Form::Html, Form::Markdown, Form::Text] {
-                for (main, fit) in [(false, false), (true, false), (true, true)] {
-                    let text = |page: Holding| serde_json::to_string(&page).unwrap();
-                    let first = text(read(&html, BASE, all(form, main, fit)));
-                    prop_assert_eq!(first, text(read(&html, BASE, all(form, main, fit))));
-                }
-            }
-        }
-    }
-}
+mod tests;

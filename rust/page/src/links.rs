@@ -4,7 +4,7 @@ use crate::attributes::attribute_of;
 use crate::Link;
 use std::collections::HashSet;
 
-const LINKS_MAX: usize = 10_000;
+pub(crate) const LINKS_MAX: usize = 10_000;
 const LINK_TEXT_MAX_CHARS: usize = 500;
 
 #[derive(Debug, Default)]

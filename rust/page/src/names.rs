@@ -26,7 +26,7 @@ pub(crate) fn hint(tree: &Tree<'_>, number: usize) -> Hint {
         Tag::Body | Tag::Text | Tag::H(1) | Tag::A | Tag::Code | Tag::Pre => return Hint::Nothing,
         _ => Hint::Nothing,
     };
-    if !tree.has_attributes(number) {
+    if !tree.has_hints(number) {
         return by_tag;
     }
     let mut found = by_tag;
@@ -63,31 +63,53 @@ fn hint_of_role(role: &str) -> Hint {
     }
 }
 
-/// The hint from one name. `relatedLinks`, `related-links` and `related_links` are equal. The last word decides, so
-/// `article-footer` is a footer and `sidebar-content` is content.
-fn hint_of_name(name: &str) -> Hint {
-    const WORDS_MAX: usize = 8;
-    let mut words: [&str; WORDS_MAX] = [""; WORDS_MAX];
-    let mut count = 0;
-    let bytes = name.as_bytes();
-    let mut start = 0;
-    for at in 0..=bytes.len() {
-        let is_end = at == bytes.len() || !bytes[at].is_ascii_alphabetic() && bytes[at].is_ascii();
-        let is_hump = !is_end && at > start && bytes[at].is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
-        if is_end || is_hump {
-            if at > start && count < WORDS_MAX {
-                words[count] = &name[start..at];
-                count += 1;
+/// The words of a name in lower case: `relatedLinks`, `related-links` and `related_links` have the same.
+pub(crate) struct Words {
+    text: [u8; Words::LENGTH_MAX],
+    places: [(usize, usize); Words::COUNT_MAX],
+    count: usize,
+}
+
+impl Words {
+    const LENGTH_MAX: usize = 128;
+    pub(crate) const COUNT_MAX: usize = 8;
+
+    pub(crate) fn of(name: &str) -> Words {
+        let mut words = Words { text: [0; Words::LENGTH_MAX], places: [(0, 0); Words::COUNT_MAX], count: 0 };
+        let bytes = name.as_bytes();
+        let mut start = 0;
+        for at in 0..=bytes.len().min(Words::LENGTH_MAX) {
+            let is_end = at == bytes.len()
+                || at == Words::LENGTH_MAX
+                || !bytes[at].is_ascii_alphabetic() && bytes[at].is_ascii();
+            let is_hump = !is_end && at > start && bytes[at].is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase();
+            if is_end || is_hump {
+                if at > start && words.count < Words::COUNT_MAX {
+                    words.places[words.count] = (start, at);
+                    words.count += 1;
+                }
+                start = if is_hump { at } else { at + 1 };
             }
-            start = if is_hump { at } else { at + 1 };
+            if !is_end {
+                words.text[at] = bytes[at].to_ascii_lowercase();
+            }
         }
-        if at > 120 {
-            break;
-        }
+        words
     }
-    let mut kinds = [Kind::Other; WORDS_MAX];
-    for (kind, word) in kinds.iter_mut().zip(&words[..count]) {
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &str> {
+        // A word that is cut within a character is none.
+        self.places[..self.count].iter().map(|(start, end)| std::str::from_utf8(&self.text[*start..*end]).unwrap_or(""))
+    }
+}
+
+/// The hint from one name. The last word decides, so `article-footer` is a footer and `sidebar-content` is content.
+fn hint_of_name(name: &str) -> Hint {
+    let mut kinds = [Kind::Other; Words::COUNT_MAX];
+    let mut count = 0;
+    for (kind, word) in kinds.iter_mut().zip(Words::of(name).iter()) {
         *kind = kind_of(word);
+        count += 1;
     }
     let kinds = &kinds[..count];
     let Some(last) = kinds.iter().rposition(|kind| *kind != Kind::Frame) else { return Hint::Nothing };
@@ -122,45 +144,40 @@ enum Kind {
 }
 
 fn kind_of(word: &str) -> Kind {
-    const LONGEST: usize = 16;
-    let mut lower = [0u8; LONGEST];
-    let Some(lower) = lower.get_mut(..word.len()) else { return Kind::Other };
-    lower.copy_from_slice(word.as_bytes());
-    lower.make_ascii_lowercase();
-    match &*lower {
-        b"nav" | b"navbar" | b"navigation" | b"menu" | b"submenu" | b"footer" | b"breadcrumb" | b"breadcrumbs"
-        | b"crumb" | b"comment" | b"comments" | b"commentlist" | b"cmt" | b"disqus" | b"respond" | b"cookie"
-        | b"cookies" | b"consent" | b"gdpr" | b"onetrust" | b"outbrain" | b"taboola" | b"modal" | b"popup"
-        | b"overlay" | b"masthead" | b"paywall" | b"advertisement" | b"advert" | b"adsbygoogle" | b"dianomi"
-        | b"revcontent" | b"trackback" | b"trackbacks" | b"navbox" | b"catlinks" | b"editsection" | b"headerlink"
-        | b"skip" | b"skiplink" | b"toc" | b"noprint" => Kind::Chrome,
-        b"share" | b"sharing" | b"shares" | b"sharedaddy" | b"addthis" | b"social" | b"related" | b"recommended"
-        | b"recommendations" | b"recommend" | b"recirc" | b"promo" | b"promos" | b"promotion" | b"sponsor"
-        | b"sponsored" | b"ad" | b"ads" | b"banner" | b"newsletter" | b"newsletters" | b"subscribe"
-        | b"subscription" | b"signup" | b"pagination" | b"pager" | b"paging" | b"toolbar" | b"tools" | b"widget"
-        | b"widgets" | b"tags" | b"taglist" | b"hubs" | b"keywords" | b"topics" | b"categories" | b"copyright"
-        | b"legal" | b"login" | b"sidebar" | b"rail" | b"aside" | b"byline" | b"bylines" | b"author" | b"authors"
-        | b"bio" | b"dateline" | b"date" | b"time" | b"timestamp" | b"meta" | b"metadata" | b"posted"
-        | b"submitted" | b"signature" | b"sig" | b"profile" | b"postprofile" | b"poster" | b"postdetails"
-        | b"userinfo" | b"user" | b"membership" | b"relatedposts" | b"teaser" | b"teasers" | b"teaserbox"
-        | b"inset" | b"cta" | b"kicker" | b"rating" | b"ratings" | b"reviews" | b"review" | b"print"
-        | b"attribution" | b"disclaimer" | b"disclosure" | b"infobox" | b"feedback" | b"reactions" | b"likes"
-        | b"votes" | b"votecell" | b"notes" | b"more" | b"also" | b"interstitial" | b"catcher" | b"enhancement"
-        | b"bookmark" | b"price" | b"buybox" | b"cart" | b"reply" | b"replies" | b"moderatorbar" | b"keyinfo"
-        | b"prev" | b"previous" | b"next" | b"nextprev" | b"download" | b"poll" | b"quiz" | b"follow" | b"donate"
-        | b"donation" | b"source" | b"sources" | b"correction" | b"trending" | b"popular" | b"latest"
-        | b"timestamps" | b"dropdown" | b"flyout" | b"flyouts" | b"mega" | b"tab" | b"tabs" => Kind::Beside,
-        b"caption" | b"captions" | b"figcaption" | b"credit" | b"credits" | b"legend" => Kind::Caption,
-        b"article" | b"post" | b"entry" | b"story" | b"news" | b"blog" | b"page" | b"main" | b"single" | b"product"
-        | b"topic" | b"rich" | b"storytext" => Kind::Page,
-        b"body" | b"content" | b"contents" | b"text" | b"copy" | b"description" | b"paragraph" | b"prose"
-        | b"markdown" | b"markup" => Kind::Text,
-        b"wrap" | b"wrapper" | b"container" | b"inner" | b"outer" | b"row" | b"col" | b"column" | b"box" | b"block"
-        | b"section" | b"area" | b"list" | b"item" | b"items" | b"group" | b"grid" | b"holder" | b"bar" | b"panel"
-        | b"region" | b"module" | b"component" | b"links" | b"link" | b"line" | b"info" | b"el" | b"x" | b"left"
-        | b"right" | b"top" | b"bottom" | b"primary" | b"secondary" | b"first" | b"last" | b"clearfix" | b"js"
-        | b"css" | b"c" | b"id" | b"slot" | b"zone" | b"card" | b"title" | b"heading" | b"headline" | b"head"
-        | b"header" | b"stories" | b"posts" | b"articles" | b"buttons" | b"button" | b"icons" => Kind::Frame,
+    match word {
+        "nav" | "navbar" | "navigation" | "menu" | "submenu" | "footer" | "breadcrum" | "breadcrumbs" | "crum"
+        | "comment" | "comments" | "commentlist" | "cmt" | "disqus" | "respond" | "cookie" | "cookies" | "consent"
+        | "gdpr" | "onetrust" | "outbrain" | "taboola" | "modal" | "popup" | "overlay" | "masthead" | "paywall"
+        | "advertisement" | "advert" | "adsbygoogle" | "dianomi" | "revcontent" | "trackback" | "trackbacks"
+        | "navbox" | "catlinks" | "editsection" | "headerlink" | "skip" | "skiplink" | "toc" | "noprint" => {
+            Kind::Chrome
+        }
+        "share" | "sharing" | "shares" | "sharedaddy" | "addthis" | "social" | "related" | "recommended"
+        | "recommendations" | "recommend" | "recirc" | "promo" | "promos" | "promotion" | "sponsor" | "sponsored"
+        | "ad" | "ads" | "banner" | "newsletter" | "newsletters" | "subscribe" | "subscription" | "signup"
+        | "pagination" | "pager" | "paging" | "toolbar" | "tools" | "widget" | "widgets" | "tags" | "taglist"
+        | "hubs" | "keywords" | "topics" | "categories" | "copyright" | "legal" | "login" | "sidebar" | "rail"
+        | "aside" | "byline" | "bylines" | "author" | "authors" | "bio" | "dateline" | "date" | "time"
+        | "timestamp" | "meta" | "metadata" | "posted" | "submitted" | "signature" | "sig" | "profile"
+        | "postprofile" | "poster" | "postdetails" | "userinfo" | "user" | "membership" | "relatedposts" | "teaser"
+        | "teasers" | "teaserbox" | "inset" | "cta" | "kicker" | "rating" | "ratings" | "reviews" | "review"
+        | "print" | "attribution" | "disclaimer" | "disclosure" | "infobox" | "feedback" | "reactions" | "likes"
+        | "votes" | "votecell" | "notes" | "more" | "also" | "interstitial" | "catcher" | "enhancement"
+        | "bookmark" | "price" | "buybox" | "cart" | "reply" | "replies" | "moderatorbar" | "keyinfo" | "prev"
+        | "previous" | "next" | "nextprev" | "download" | "poll" | "quiz" | "follow" | "donate" | "donation"
+        | "source" | "sources" | "correction" | "trending" | "popular" | "latest" | "timestamps" | "dropdown"
+        | "flyout" | "flyouts" | "mega" | "ta" | "tabs" => Kind::Beside,
+        "caption" | "captions" | "figcaption" | "credit" | "credits" | "legend" => Kind::Caption,
+        "article" | "post" | "entry" | "story" | "news" | "blog" | "page" | "main" | "single" | "product" | "topic"
+        | "rich" | "storytext" => Kind::Page,
+        "body" | "content" | "contents" | "text" | "copy" | "description" | "paragraph" | "prose" | "markdown"
+        | "markup" => Kind::Text,
+        "wrap" | "wrapper" | "container" | "inner" | "outer" | "row" | "col" | "column" | "box" | "block"
+        | "section" | "area" | "list" | "item" | "items" | "group" | "grid" | "holder" | "bar" | "panel" | "region"
+        | "module" | "component" | "links" | "link" | "line" | "info" | "el" | "x" | "left" | "right" | "top"
+        | "bottom" | "primary" | "secondary" | "first" | "last" | "clearfix" | "js" | "css" | "c" | "id" | "slot"
+        | "zone" | "card" | "title" | "heading" | "headline" | "head" | "header" | "stories" | "posts" | "articles"
+        | "buttons" | "button" | "icons" => Kind::Frame,
         _ => Kind::Other,
     }
 }

@@ -12,11 +12,15 @@ pub(crate) enum Tag {
     Br,
     Caption,
     Code,
+    /// A field or button of a form: no output, except the box of a task.
+    Control,
     Dd,
     Del,
     Div,
     Dl,
     Em,
+    /// A document or medium inside the page: output as a link.
+    Embed,
     Figure,
     Footer,
     Form,
@@ -26,6 +30,7 @@ pub(crate) enum Tag {
     Img,
     Li,
     Main,
+    Math,
     Menu,
     Nav,
     Ol,
@@ -34,11 +39,15 @@ pub(crate) enum Tag {
     Section,
     Span,
     Strong,
+    Sub,
+    Sup,
     Table,
     Td,
     Th,
     Tr,
     RowGroup,
+    /// The TeX source of a formula.
+    Tex,
     Ul,
     /// No output, and no content.
     Wbr,
@@ -65,6 +74,8 @@ impl Tag {
             "div" => Tag::Div,
             "dl" => Tag::Dl,
             "em" | "i" => Tag::Em,
+            "iframe" | "frame" | "embed" | "object" | "video" | "audio" => Tag::Embed,
+            "input" | "textarea" | "select" | "button" => Tag::Control,
             "figure" => Tag::Figure,
             "footer" => Tag::Footer,
             "form" => Tag::Form,
@@ -79,14 +90,18 @@ impl Tag {
             "img" => Tag::Img,
             "li" => Tag::Li,
             "main" => Tag::Main,
+            "math" => Tag::Math,
             "menu" => Tag::Menu,
             "nav" => Tag::Nav,
             "ol" => Tag::Ol,
             "p" => Tag::P,
-            "pre" => Tag::Pre,
+            "pre" | "xmp" | "listing" | "plaintext" => Tag::Pre,
             "section" => Tag::Section,
             "span" => Tag::Span,
             "strong" | "b" => Tag::Strong,
+            "sub" => Tag::Sub,
+            "sup" => Tag::Sup,
+            "annotation" => Tag::Tex,
             "table" => Tag::Table,
             "td" => Tag::Td,
             "th" => Tag::Th,
@@ -94,9 +109,10 @@ impl Tag {
             "tbody" | "thead" | "tfoot" => Tag::RowGroup,
             "ul" => Tag::Ul,
             "wbr" | "source" => Tag::Wbr,
-            "address" | "center" | "details" | "dt" | "fieldset" | "figcaption" | "summary" => Tag::OtherBlock,
-            "abbr" | "bdi" | "bdo" | "cite" | "data" | "dfn" | "ins" | "label" | "mark" | "q" | "small" | "sub"
-            | "sup" | "time" | "u" | "var" | "picture" => Tag::OtherInline,
+            "address" | "center" | "details" | "dt" | "fieldset" | "figcaption" | "frameset" | "hgroup" | "legend"
+            | "search" | "summary" => Tag::OtherBlock,
+            "abbr" | "bdi" | "bdo" | "cite" | "data" | "dfn" | "ins" | "label" | "mark" | "q" | "small" | "time"
+            | "u" | "var" | "picture" => Tag::OtherInline,
             _ => Tag::Other,
         }
     }
@@ -112,6 +128,7 @@ impl Tag {
                 | Tag::Dd
                 | Tag::Div
                 | Tag::Dl
+                | Tag::Embed
                 | Tag::Figure
                 | Tag::Footer
                 | Tag::Form
@@ -132,6 +149,11 @@ impl Tag {
         )
     }
 
+    /// Whether the element begins a line, or a cell of a table.
+    pub(crate) fn divides(self) -> bool {
+        self.is_block() || matches!(self, Tag::Td | Tag::Th | Tag::Tr | Tag::RowGroup | Tag::Caption)
+    }
+
     /// Whether the element is inline, whatever it contains.
     pub(crate) fn is_inline(self) -> bool {
         matches!(
@@ -140,18 +162,23 @@ impl Tag {
                 | Tag::A
                 | Tag::Br
                 | Tag::Code
+                | Tag::Control
                 | Tag::Del
                 | Tag::Em
                 | Tag::Img
+                | Tag::Math
                 | Tag::Span
                 | Tag::Strong
+                | Tag::Sub
+                | Tag::Sup
+                | Tag::Tex
                 | Tag::Wbr
                 | Tag::OtherInline
         )
     }
 }
 
-/// Elements that are invisible to readers or not content.
+/// Elements whose content is invisible to readers, or is shown only where a browser cannot do better.
 pub(crate) fn is_never_read(name: &str) -> bool {
     matches!(
         name,
@@ -160,27 +187,30 @@ pub(crate) fn is_never_read(name: &str) -> bool {
             | "noscript"
             | "template"
             | "iframe"
+            | "noembed"
+            | "noframes"
             | "object"
             | "embed"
             | "canvas"
             | "link"
             | "meta"
+            | "title"
             | "svg"
             | "input"
             | "button"
             | "select"
+            | "datalist"
             | "textarea"
             | "dialog"
             | "head"
             | "audio"
             | "video"
-            | "math"
     )
 }
 
 /// Elements whose content is not markup.
 pub(crate) fn is_raw(name: &str) -> bool {
-    matches!(name, "script" | "style" | "xmp" | "iframe" | "noembed" | "noframes" | "noscript" | "plaintext")
+    matches!(name, "script" | "style" | "xmp" | "iframe" | "noembed" | "noframes" | "plaintext")
 }
 
 /// Elements without an end tag.
@@ -208,7 +238,7 @@ pub(crate) fn is_void(name: &str) -> bool {
     )
 }
 
-/// Elements whose attributes do not describe them.
+/// Elements whose names do not describe them.
 pub(crate) fn is_bare(name: &str) -> bool {
     matches!(
         name,

@@ -57,7 +57,7 @@ def test_what_is_not_read_is_refused_with_what_is(gateway: Gateway, caller: http
     assert refused["metadata"]["reason"] == "content_type"
     assert refused["error"] == (
         "The document is PDF, which is not supported. Supported are HTML, plain text, Markdown, CSV, TSV, JSON, XML, "
-        "DOCX and XLSX."
+        "RSS, Atom, DOCX, XLSX, PPTX, ODT and EPUB."
     )
     for body, status in (({}, 400), ({"content": "?"}, 400), (sent(docx("")[:-9]), 400)):
         assert expect(caller.post("/api/parse", json=body), status)["success"] is False

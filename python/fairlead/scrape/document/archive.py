@@ -15,14 +15,25 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree as ET
-from xml.parsers import expat
 
 from fairlead.scrape.page.extract import Unreadable
+from fairlead.scrape.page.xml_text import XmlRefused, refuse_dtd
 
 FILES_MAX: Final = 10_000
 FILE_MAX_BYTES: Final = 64 * 1024 * 1024
 ARCHIVE_MAX_BYTES: Final = 128 * 1024 * 1024
 RELATIONSHIP: Final = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+
+
+_PARTS: Final = {
+    "word/document.xml": "docx",
+    "xl/workbook.xml": "xlsx",
+    "ppt/presentation.xml": "pptx",
+}
+_MIME_TYPES: Final = {
+    b"application/vnd.oasis.opendocument.text": "odt",
+    b"application/epub+zip": "epub",
+}
 
 
 class Archive:
@@ -108,33 +119,22 @@ def number_of(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-class _RootStarted(Exception):
-    """Ends the search for a DTD: none may follow the start of the root element."""
-
-
 def _refuse_dtd(body: bytes, name: str) -> None:
-    def refuse(*_: object) -> None:
+    try:
+        refuse_dtd(body)
+    except XmlRefused as reason:
+        if str(reason) == "broken":
+            raise Unreadable(f"The document's part {name[:100]} is no XML.") from None
         raise Unreadable(
             f"The document's part {name[:100]} declares entities, which are not supported."
-        )
-
-    def begin(*_: object) -> None:
-        raise _RootStarted
-
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = begin
-    try:
-        parser.Parse(body, True)
-    except _RootStarted:
-        return
-    except (expat.ExpatError, LookupError, ValueError):
-        raise Unreadable(f"The document's part {name[:100]} is no XML.") from None
+        ) from None
 
 
 def kind_of_archive(body: bytes) -> str | None:
-    """`docx` or `xlsx`; None for other archives. `Unreadable` for a broken one."""
-    names = Archive(body).names
-    if "word/document.xml" in names:
-        return "docx"
-    return "xlsx" if "xl/workbook.xml" in names else None
+    """`docx`, `xlsx`, `pptx`, `odt` or `epub`; None for other archives. `Unreadable` for a broken one."""
+    archive = Archive(body)
+    for name, kind in _PARTS.items():
+        if name in archive.names:
+            return kind
+    media_type = archive.read("mimetype")[:100].strip() if "mimetype" in archive.names else b""
+    return _MIME_TYPES.get(media_type)

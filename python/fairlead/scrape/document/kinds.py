@@ -13,8 +13,12 @@ TYPES: Final = {
     "tsv": ("text/tab-separated-values",),
     "json": ("application/json", "text/json"),
     "xml": ("application/xml", "text/xml"),
+    "feed": ("application/rss+xml", "application/atom+xml", "application/rdf+xml"),
     "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
     "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",),
+    "pptx": ("application/vnd.openxmlformats-officedocument.presentationml.presentation",),
+    "odt": ("application/vnd.oasis.opendocument.text",),
+    "epub": ("application/epub+zip",),
 }
 _NAMED: Final = {name: kind for kind, names in TYPES.items() for name in (kind, *names)}
 _ENDINGS: Final = {kind: kind for kind in TYPES} | {
@@ -23,6 +27,8 @@ _ENDINGS: Final = {kind: kind for kind in TYPES} | {
     "txt": "text",
     "log": "text",
     "md": "markdown",
+    "rss": "feed",
+    "atom": "feed",
 }
 # Media types that say nothing: servers send them for files that they do not know.
 _VAGUE: Final = frozenset(
@@ -38,7 +44,10 @@ _FOREIGN: Final = (
     (b"\x1f\x8b", "a compressed file"),
 )
 ZIP: Final = b"PK\x03\x04"
-SUPPORTED: Final = "HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX and XLSX"
+SUPPORTED: Final = (
+    "HTML, plain text, Markdown, CSV, TSV, JSON, XML, RSS, Atom, DOCX, XLSX, PPTX, ODT and EPUB"
+)
+ARCHIVES: Final = frozenset(["docx", "xlsx", "pptx", "odt", "epub"])
 
 
 class UnknownKind(ValueError):
@@ -55,7 +64,7 @@ def kind_of(body: bytes, content_type: str, url: str, archived: str | None) -> s
             raise UnknownKind(name)
     if body.startswith(ZIP):
         if archived is None:
-            raise UnknownKind("an archive that is neither DOCX nor XLSX")
+            raise UnknownKind("an archive of another kind")
         return archived
     if media_type not in _VAGUE:
         kind = _NAMED.get(media_type) or _by_suffix(media_type)

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.scrape.document import docx, xlsx
+from fairlead.scrape.document import docx, epub, odt, pptx, xlsx
 from fairlead.scrape.document.archive import Archive, kind_of_archive
-from fairlead.scrape.document.kinds import SUPPORTED, ZIP, UnknownKind, kind_of
+from fairlead.scrape.document.kinds import ARCHIVES, SUPPORTED, ZIP, UnknownKind, kind_of
 from fairlead.scrape.page.charset import decode
 from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, extract
+from fairlead.scrape.page.feed import html_of_feed
 from fairlead.scrape.page.fence import fenced
 
 # The base of relative links in a document that came without an address.
@@ -40,22 +41,19 @@ def read_document(source: Source, options: ReadOptions) -> dict[str, Any]:
     metadata: dict[str, Any] = {"bytes": len(source.body)}
     title = ""
     try:
-        if kind in {"docx", "xlsx"}:
+        if kind in ARCHIVES:
             if archived is None:
                 raise Unreadable(
                     f"The document is declared as {kind}, but it is no ZIP archive: send another "
                     "contentType."
                 )
-            archive = Archive(source.body)
-            if kind == "docx":
-                title, text = _html(docx.html_of(archive), source.url, options, metadata)
-            else:
-                text = _sheets(archive, metadata)
-            title = _title(archive) or title
+            title, text = _archived(Archive(source.body), kind, source.url, metadata)
         else:
             content, metadata["charset"] = decode(source.body, source.content_type)
-            if kind == "html":
-                title, text = _html(content, source.url, options, metadata)
+            feed = html_of_feed(content) if kind in {"feed", "xml"} else None
+            if kind == "html" or feed is not None:
+                kind = "html" if feed is None else "feed"
+                title, text = _html(feed or content, source.url, options, metadata)
             else:
                 text = _text(content, kind, metadata)
     except RecursionError:
@@ -69,12 +67,31 @@ def read_document(source: Source, options: ReadOptions) -> dict[str, Any]:
     }
 
 
+def _archived(archive: Archive, kind: str, url: str, metadata: dict[str, Any]) -> tuple[str, str]:
+    """Title and markdown of a document in an archive; all of it is content."""
+    options, is_cut = ReadOptions(only_main_content=False), False
+    title = _title(archive)
+    if kind == "xlsx":
+        return title, _sheets(archive, metadata)
+    if kind == "docx":
+        html = docx.html_of(archive)
+    elif kind == "odt":
+        html = odt.html_of(archive)
+    elif kind == "pptx":
+        html, metadata["slides"] = pptx.html_of(archive)
+    else:
+        title, html, is_cut = epub.html_of(archive)
+    found, text = _html(html, url, options, metadata)
+    metadata["truncated"] = metadata.get("truncated", False) or is_cut
+    return title or found, text
+
+
 def _html(html: str, url: str, options: ReadOptions, metadata: dict[str, Any]) -> tuple[str, str]:
     source = Source(url, html.encode("utf-8", "replace"), "text/html; charset=utf-8")
     document, _ = extract(
         source, ReadOptions("markdown", only_main_content=options.only_main_content)
     )
-    for name in ("description", "language"):
+    for name in ("description", "language", "truncated", "truncatedBytes", "warnings"):
         if name in document["metadata"]:
             metadata[name] = document["metadata"][name]
     return document["title"], document["content"].replace(f"]({NOWHERE}/", "](/")
@@ -90,8 +107,8 @@ def _text(content: str, kind: str, metadata: dict[str, Any]) -> str:
             raise Unreadable(
                 "The document is declared as JSON, but it is not JSON: send another contentType."
             ) from None
-    if kind in {"json", "xml"}:
-        return fenced(content.strip(), kind)
+    if kind in {"json", "xml", "feed"}:
+        return fenced(content.strip(), "json" if kind == "json" else "xml")
     return content
 
 
