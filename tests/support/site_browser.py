@@ -46,6 +46,18 @@ class BrowserPages:
         else:
             self.send("<title>Closed</title><p>Members alone.", 401)
 
+    def page_parts(self, _: Any) -> None:
+        """Text in a shadow root, in one within another, and in a frame of the same origin."""
+        self.send("""<!doctype html><title>Parts</title><main><h1>Parts</h1><p>In the page.</p><div id=host></div>
+<iframe src=/framed></iframe></main><script>
+const outer = host.attachShadow({mode: 'open'});
+outer.innerHTML = '<p>In a shadow.</p><div id=inner></div>';
+outer.getElementById('inner').attachShadow({mode: 'open'}).innerHTML = '<p>In both.</p>';
+</script>""")
+
+    def page_framed(self, _: Any) -> None:
+        self.send("<p>In a frame.</p>")
+
     def page_report(self, _: Any) -> None:
         self.send(FILE, kind="text/csv", Content_Disposition='attachment; filename="report.csv"')
 

@@ -69,3 +69,19 @@ def test_a_page_without_calls_has_none_and_bad_input_says_why(
         refused = expect(caller.post("/api/discover-apis", json=fields), 400)
         assert refused["success"] is False
         assert said in refused["error"]
+
+
+def test_a_browser_reads_shadow_roots_and_frames_of_the_same_origin(
+    caller: httpx.Client, site: Site
+) -> None:
+    options = {"useBrowser": True, "extractorFormat": "text"}
+    answer = expect(
+        caller.post("/api/scrape", json={"url": site.url("/parts"), "options": options}), 200
+    )
+    assert answer["content"].split("\n") == [
+        "Parts",
+        "In the page.",
+        "In a shadow.",
+        "In both.",
+        "In a frame.",
+    ]

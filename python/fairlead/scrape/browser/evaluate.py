@@ -40,8 +40,42 @@ _VALUE: Final = """async ([script, most]) => {
 }"""
 # `function () {}` alone would be a statement without a name.
 _IS_FUNCTION: Final = re.compile(r"(?:async\s+)?function[\s(*]")
+# Open shadow roots become `template` elements, and frames of the page's own origin `srcdoc` attributes, in a copy that
+# belongs to no window: nothing in it runs or loads. A page without either is written as it is.
 _TEXT: Final = """most => {
-  const root = document.documentElement?.outerHTML ?? '';
+  const PARTS_MAX = 200, DEPTH_MAX = 8;
+  let parts = 0;
+  const frame = each => {
+    try {
+      return each.localName === 'iframe' ? each.contentDocument?.documentElement : null;
+    } catch { return null; }
+  };
+  const needsCopy = node => [...node.querySelectorAll('*')].some(each => each.shadowRoot || frame(each));
+  const inert = document.implementation.createHTMLDocument('');
+  const copy = (nodes, from, depth) => {
+    const made = inert.createElement('div');
+    for (const node of nodes) made.append(inert.importNode(node, true));
+    const copies = made.querySelectorAll('*');
+    const originals = from.querySelectorAll('*');
+    const first = copies.length - originals.length;
+    originals.forEach((each, at) => {
+      if (parts >= PARTS_MAX || depth >= DEPTH_MAX) return;
+      const document = frame(each);
+      if (each.shadowRoot) {
+        parts++;
+        const template = inert.createElement('template');
+        template.setAttribute('shadowrootmode', 'open');
+        template.content.append(...copy(each.shadowRoot.childNodes, each.shadowRoot, depth + 1).childNodes);
+        copies[first + at].prepend(template);
+      } else if (document) {
+        parts++;
+        copies[first + at].setAttribute('srcdoc', copy([document], document, depth + 1).innerHTML);
+      }
+    });
+    return made;
+  };
+  const element = document.documentElement;
+  const root = !element ? '' : needsCopy(element) ? copy([element], element, 0).innerHTML : element.outerHTML;
   const doctype = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : '';
   if (typeof root !== 'string' || typeof doctype !== 'string') return 2;
   return root.length + doctype.length <= most ? doctype + root : 1;
