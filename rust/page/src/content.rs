@@ -9,6 +9,7 @@ use crate::boilerplate::{drop_all, drop_chrome, drop_named};
 use crate::candidates::Values;
 use crate::chrome::{drop_surroundings, keep_only, left};
 use crate::fit::prune;
+use crate::surroundings::{Surrounding, SurroundingsByName};
 use crate::tag::Tag;
 use crate::tree::{Tree, ROOT};
 
@@ -40,12 +41,24 @@ pub(crate) fn article_or_main(tree: &mut Tree<'_>) -> Found {
     let root = article(tree, &values);
     prune(tree, root);
     if holds_most(tree, &values, root, &is_left) {
+        drop_consent(tree, root, &is_left);
         return Found { root: with_heading(tree, root, &is_left), is_article: true };
     }
     for (node, is_dropped) in tree.nodes.iter_mut().zip(dropped) {
         node.is_dropped = is_dropped;
     }
     Found { root: whole, is_article: false }
+}
+
+/// Drops notices of cookies, which are running text too.
+fn drop_consent(tree: &mut Tree<'_>, root: usize, is_left: &[bool]) {
+    let mut by_name = SurroundingsByName::default();
+    let candidates: Vec<usize> = tree.below(root).filter(|each| !is_left[*each]).collect();
+    for each in candidates {
+        if by_name.of(tree, each) == Some(Surrounding::Consent) {
+            tree.nodes[each].is_dropped = true;
+        }
+    }
 }
 
 /// For each node, whether it is below `root` and not dropped.
