@@ -154,6 +154,7 @@ pub(crate) fn code_text(tree: &Tree<'_>, number: usize) -> String {
             Step::Enter(each) => match tree.nodes[each].tag {
                 Tag::Text => lines.text(&tree.nodes[each].text),
                 Tag::Br => lines.text("\n"),
+                Tag::Tex => {}
                 Tag::Control if tree.nodes[each].size == 0 => {}
                 _ => {
                     if is_line(tree, each) {

@@ -124,6 +124,12 @@ fn holds_most(tree: &Tree<'_>, values: &Values, root: usize, is_left: &[bool]) -
     let of_main = Amount::of(tree, values, main.clone().filter(is_counted));
     let inside = Amount::of(tree, values, tree.below(root).filter(|each| main.contains(each)));
     let is_most = |part: usize, all: usize| part * 2 > all;
+    let is_text = |each: &usize| is_left[*each] && (values.is_teased[*each] || !values.is_out[*each]);
+    let all = Amount::of(tree, values, (0..is_left.len()).filter(is_text));
+    // An article that is a small part of all text and teasers is a part of one.
+    if own.unlinked * 100 < all.unlinked * PART_MIN_PERCENT {
+        return false;
+    }
     let is_article = is_most(own.text, whole.text)
         || is_long
             && own.unlinked * 10 >= whole.unlinked * 3
@@ -134,6 +140,7 @@ fn holds_most(tree: &Tree<'_>, values: &Values, root: usize, is_left: &[bool]) -
 /// An article has at least this much running text, and a long one so much that links beside it do not count.
 const RUNNING_MIN: usize = 200;
 const LONG_MIN: usize = 700;
+const PART_MIN_PERCENT: usize = 15;
 
 /// How much text nodes have: all of it, outside links, and in running text.
 #[derive(Default)]

@@ -263,6 +263,15 @@ fn lists_images_formulas_and_embeds_keep_what_they_say() {
 }
 
 #[test]
+fn the_source_of_a_formula_is_not_visible() {
+    let math =
+        "<math><semantics><mi>x</mi><annotation encoding=\"application/x-tex\">y</annotation></semantics></math>";
+    for html in [format!("<p>{math}</p>"), format!("<pre>{math}</pre>")] {
+        assert_eq!(read(&html, BASE, all(Form::Text, false, false)).content.as_deref(), Some("x"), "{html}");
+    }
+}
+
+#[test]
 fn tables_are_grids() {
     let html = "<table><caption>Season</caption><thead><tr><th rowspan=\"2\">Boat</th><th colspan=\"2\">Races</th></tr><tr>\
                 <th>Won</th><th>Lost</th></tr></thead><tbody><tr><td><p>a</p><p>b</p></td><td>1</td><td></td></tr></tbody></table>";
