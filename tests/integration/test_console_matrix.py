@@ -116,7 +116,7 @@ def of_key(owner: httpx.Client) -> dict[str, str]:
     }
     batch = expect(httpx.post(f"{base}/v1/batches", headers=headers, json=ask), 200)
     site = {"url": f"https://93.184.215.14/{quote(MARKUP)}/{'w' * 900}"}
-    crawl = expect(httpx.post(f"{base}/api/crawl", headers=headers, json=site), 200)
+    crawl = expect(httpx.post(f"{base}/api/crawl", headers=headers, json=site, timeout=30), 200)
     chosen = f"?key={key['id']}"
     return {
         "{key_id}": key["id"],

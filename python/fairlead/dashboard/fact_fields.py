@@ -65,6 +65,7 @@ FACTS: Final = (
             _count("stopMost", "Most stop sequences", "sequences"),
             _count("userMost", "Longest user", "characters"),
             *_names("callIds", "call id"),
+            _list("refusedInTurns", "Members refused in the assistant's messages", "reasoning"),
             _choice("samplers", "Samplers", "accepted", "one", "without_thinking", "refused"),
             _choice("logprobs", "Form of logprobs", "flag", "count"),
             _flag("metadataNeedsStore", "Metadata needs store"),

@@ -77,6 +77,11 @@ impl PlainText {
         if !has.has_lead(LEADS) && !has.has_any(ESCAPES) {
             return None;
         }
+        Some(Self::form(text, is_end)).filter(|plain| !plain.steps.is_empty())
+    }
+
+    /// The plain form, which equals the text if nothing is disguised.
+    pub(super) fn form(text: &str, is_end: bool) -> Self {
         let mut plain = Self { text: String::new(), original: text.len(), steps: Vec::new() };
         let (mut at, mut copied) = (0, 0);
         while let Some(character) = text[at..].chars().next() {
@@ -93,12 +98,12 @@ impl PlainText {
                 Unit::Incomplete => {
                     plain.text.push_str(&text[copied..at]);
                     plain.steps.push((plain.text.len(), at));
-                    return Some(plain);
+                    return plain;
                 }
             }
         }
         plain.text.push_str(&text[copied..]);
-        (!plain.steps.is_empty()).then_some(plain)
+        plain
     }
 
     pub(super) fn text(&self) -> &str {

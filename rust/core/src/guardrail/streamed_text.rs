@@ -44,6 +44,8 @@ pub(super) struct StreamedText {
     looked: usize,
     /// Patterns that continue after `looked`, because one of their findings ends there.
     ahead: SmallVec<[Ahead; 2]>,
+    /// The last search looked at the plain form too, because something was disguised.
+    had_plain: bool,
     /// Findings to redact, none of them before `gone`.
     cuts: Vec<(Range<usize>, &'static str)>,
     /// For a text that is JSON: decodes its strings.
@@ -116,7 +118,12 @@ impl StreamedText {
         let all = self.text.len();
         let (mut looked, mut hold) = (all, all);
         let has = Characters::of(&self.text);
-        let plain = PlainText::of(&self.text, has, is_end);
+        // A finding of the plain form may still grow behind one of the text as it is, after the disguised character was
+        // sent. The text as it is has been searched beyond that point.
+        let is_pending = self.had_plain && self.ahead.iter().any(|ahead| !ahead.is_plain && ahead.at > self.looked);
+        let plain =
+            PlainText::of(&self.text, has, is_end).or_else(|| is_pending.then(|| PlainText::form(&self.text, is_end)));
+        self.had_plain = plain.is_some();
         let plain_has = plain.as_ref().map(|plain| Characters::of(plain.text()));
         for guardrail in Guardrail::ALL {
             let action = actions.of(guardrail);
