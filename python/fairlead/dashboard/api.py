@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 # A path with a name in it has as many forms as there are names.
 DECISIONS_KEPT: Final = 2048
+_TIERS_OF_PEOPLE: Final = frozenset({"public", "account", "session", "management", "admin"})
 
 # A few names for each set of rights.
 PAGE_CACHE_MAX: Final = 64
@@ -57,16 +58,18 @@ class Refused(Exception):
 
 
 def may_call(principal: Principal, method: str, path: str) -> bool:
-    """Whether the caller may call a route, as the relay decides it for a session or the local command line;
-    nobody else has pages.
+    """Whether a page may call a route for its visitor, as the relay decides it for a session or the local command
+    line; nobody else has pages. Pages call no models and no route of keys.
     """
     if principal.kind not in ("session", "local"):
         return False
-    manages = principal.kind == "local" or "manage" in principal.scopes
-    return _person_may(manages, method, path)
+    return _may(principal.kind == "local" or "manage" in principal.scopes, method, path)
 
 
-_person_may = lru_cache(maxsize=DECISIONS_KEPT)(_core.person_may)
+@lru_cache(maxsize=DECISIONS_KEPT)
+def _may(manages: bool, method: str, path: str) -> bool:
+    is_for_people = _core.tier_of(method, path) in _TIERS_OF_PEOPLE
+    return is_for_people and _core.person_may(manages, method, path)
 
 
 class PageCache:

@@ -19,7 +19,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "snowflake": ("account",),
     "vertex": ("project", "region"),
 }
-# What else an address may have.
+# Optional parts of an address.
 OPTIONAL_PARTS: Final[Mapping[str, tuple[str, ...]]] = {"azure": ("apiVersion", "deployments")}
 ON_YOUR_MACHINE: Final = ("llama-cpp", "lm-studio", "ollama", "sglang", "vllm")
 POPULAR: Final = (

@@ -21,6 +21,7 @@ FACTS = {
     "userMost": 64,
     "toolNames": {"most": 40, "letters": "word"},
     "callIds": {"most": 9, "letters": "alphanumeric"},
+    "refusedInTurns": ["reasoning"],
     "thinking": "effort",
     "efforts": ["low", "high"],
     "budgetLeast": 1024,

@@ -136,9 +136,12 @@ async def test_rows_that_nobody_could_send_stop_no_other_delivery(engine, listen
         sealed = sealer.seal(secret_id, b"not a signing secret")
         con.execute("UPDATE webhook_secrets SET sealed = ? WHERE id = ?", [sealed, secret_id])
         emit(con, Event("key.deleted", {"id": "1"}, engine.at_ms))
-        con.execute("UPDATE webhook_messages SET id = 'a\nb' WHERE body LIKE '%key.deleted%'")
+        (message_id,) = con.execute(
+            "SELECT id FROM webhook_messages WHERE body LIKE '%key.deleted%'"
+        ).fetchone()
+        con.execute("UPDATE webhook_messages SET id = 'a\nb' WHERE id = ?", [message_id])
         con.execute(
-            "UPDATE webhook_deliveries SET message_id = 'a\nb' WHERE endpoint_id = ?", [named.id]
+            "UPDATE webhook_deliveries SET message_id = 'a\nb' WHERE message_id = ?", [message_id]
         )
 
     await engine.state.record(spoil)
