@@ -39,10 +39,10 @@ SAFE: Final[dict[tuple[str, str], str]] = {
     ("control/audit.py", "re.compile"): "paths of the route table",
     ("control/gate.py", "re.compile"): "paths of the route table",
     ("control/peoples_fields.py", "re.compile"): "paths and names of the route table",
-    ("dashboard/api.py", "re.compile"): "paths of the route table",
     ("dashboard/registry.py", "re.compile"): "paths of the console's pages",
     ("gateway/providers/apis.py", "import fnmatch"): "patterns of the catalogue files",
     ("gateway/providers/catalogue.py", "import fnmatch"): "patterns of the catalogue files",
+    ("gateway/providers/facts_in_force.py", "import fnmatch"): "patterns of the catalogue files",
     (
         "gateway/providers/model_types.py",
         "re.compile",
@@ -128,6 +128,7 @@ def test_every_place_that_evaluates_is_known() -> None:
 # What evaluates in the page worker, and who may import it there.
 APART: Final = {
     "fairlead.scrape.page.extract": {"extract", "select"},
+    "fairlead.scrape.page.selection": {"extract_selected"},
     "fairlead.scrape.page.css": {"invalid_selectors", "records_of"},
     "fairlead.scrape.page.schema": {"judge"},
     "fairlead.scrape.page.patterns": {"judge_addresses"},
@@ -135,7 +136,12 @@ APART: Final = {
     "fairlead.scrape.document.read": {"read_document"},
     "fairlead.gateway.backups.unpack": {"unpack"},
 }
-IMPORTERS: Final = {"scrape/page/worker.py", "scrape/page/extract.py", "scrape/document/read.py"}
+IMPORTERS: Final = {
+    "scrape/page/worker.py",
+    "scrape/page/extract.py",
+    "scrape/page/selection.py",
+    "scrape/document/read.py",
+}
 
 
 def test_what_evaluates_apart_is_called_nowhere_else() -> None:

@@ -9,10 +9,17 @@ from typing import Any, Final
 import orjson
 
 from fairlead.dashboard.api import Api, Refused
+from fairlead.dashboard.connection_form import (
+    CHANGE,
+    DEPLOYMENTS,
+    REFUSES,
+    USAGE_KEY,
+    address_fields,
+    new_groups,
+)
 from fairlead.dashboard.connection_state import connection_state_of
 from fairlead.dashboard.fact_fields import shown_list, typed_list
 from fairlead.dashboard.form import (
-    Field,
     Group,
     changed_values,
     decimal_number,
@@ -21,16 +28,12 @@ from fairlead.dashboard.form import (
     nested,
     read_values,
 )
-from fairlead.dashboard.key_fields import inexpressible
 from fairlead.dashboard.names import read_all
 from fairlead.dashboard.order import moved, named_order
 from fairlead.dashboard.page import Action, FormFields, Page, Question, View, Visit
 from fairlead.dashboard.provider_facts import (
     KEY_PAGES,
-    ON_YOUR_MACHINE,
     SECTIONS,
-    address_parts,
-    needs_address,
     section_of,
 )
 from fairlead.dashboard.recent_failures import read_recent
@@ -41,170 +44,6 @@ PLACE: Final = "/providers"
 MODELS_SHOWN: Final = 300
 # Priorities go from 1 to this.
 MOVABLE_MAX: Final = 100
-_NAME: Final = Field("name", "Name", most=200, is_required=True, example="main account")
-_KEY: Final = Field("apiKey", "API key", "secret", "Sealed, and never shown again.")
-_DEPLOYMENTS: Final = "providerSpecificData.deployments"
-_ADDRESS: Final = (
-    *(
-        Field(f"providerSpecificData.{name}", label, hint=hint, example=example)
-        for name, label, hint, example in (
-            ("baseUrl", "Base URL", "Instead of the provider's own.", "https://..."),
-            ("region", "Region", "For clouds: a part of the address.", "us-east-1"),
-            ("project", "Project", "For Google.", ""),
-            ("resource", "Resource", "For Azure.", ""),
-            ("workspace", "Workspace", "For Databricks.", ""),
-            ("account", "Account", "For Cloudflare and Snowflake.", ""),
-            (
-                "apiVersion",
-                "API version",
-                "For Azure. Empty: the API without versions.",
-                "2024-10-21",
-            ),
-        )
-    ),
-    Field(
-        _DEPLOYMENTS,
-        "Deployments",
-        "pairs",
-        "For Azure: one `model = deployment` in a line. Empty: deployments have their models' names.",
-        example="gpt-4o = chat-eu",
-    ),
-)
-
-
-def _obtained(*options: tuple[str, str]) -> Field:
-    """The choice of a credential that the gateway obtains from the machine it runs on."""
-    return Field(
-        "authType",
-        "Credential of the machine",
-        "choice",
-        "The gateway obtains it and renews it; leave the key empty.",
-        options=(("", "None"), *options),
-    )
-
-
-_CREDENTIALS: Final[dict[str, tuple[Field, ...]]] = {
-    "bedrock": (
-        Field("awsKeys.accessKeyId", "AWS access key id", most=200),
-        Field("awsKeys.secretAccessKey", "AWS secret access key", "secret"),
-        _obtained(
-            ("aws-instance", "The role of this EC2 instance"),
-            ("aws-container", "The role of this container (ECS, EKS)"),
-            ("aws-web-identity", "A web identity (EKS)"),
-            ("aws-profile", "A profile of AWS's shared files"),
-        ),
-        Field("providerSpecificData.awsProfile", "AWS profile", hint="Empty: the usual one."),
-        Field(
-            "providerSpecificData.roleArn",
-            "AWS role",
-            hint="For a web identity.",
-            example="arn:aws:iam::...",
-        ),
-    ),
-    "vertex": (
-        Field("serviceAccount", "Google service account", "lines", "The key file, as JSON."),
-        _obtained(("google-metadata", "The service account of this Google Cloud machine")),
-    ),
-    "azure": (
-        Field("entraApp.tenantId", "Entra ID: tenant", most=100),
-        Field("entraApp.clientId", "Entra ID: application (client) id", most=100),
-        Field("entraApp.clientSecret", "Entra ID: client secret", "secret"),
-    ),
-}
-"""The credentials of a provider besides a key."""
-
-_STEERING: Final = (
-    Field("priority", "Priority", "whole", "1 to 100; lower is used first."),
-    Field("isActive", "Active", "switch", "Inactive connections get no requests."),
-    Field("defaultModel", "Default model", hint="For tests, and for requests without a model."),
-    Field("weight", "Weight", "whole", "Its share, if calls are shared by weight."),
-)
-_REFUSES: Final = "providerSpecificData.refuses"
-_REQUESTS: Final = (
-    inexpressible("as usual: refuse", "providerSpecificData.inexpressible"),
-    Field(
-        _REFUSES,
-        "Members that the provider refuses",
-        "lines",
-        "By the names of its dialect; they are left out. One in a line; - for none. Empty: as known.",
-        example="logit_bias",
-    ),
-)
-_LIMITS: Final = (
-    Field("maxConcurrent", "Requests at once", "whole", "Empty: no limit."),
-    Field("requestsPerMinute", "Requests in a minute", "whole", "Empty: no limit."),
-    Field("tokensPerMinute", "Tokens in a minute", "whole", "Empty: no limit."),
-    Field("minGapMs", "Between two requests", "whole", "Empty: nothing.", "ms"),
-    Field("queueDepth", "Requests that may wait", "whole", "Empty: they go to the next."),
-    Field("queueTimeoutMs", "They wait at most", "whole", "Empty: 10,000.", "ms"),
-)
-_QUOTA: Final = (
-    Field(
-        "quotaWindowThresholds",
-        "Kept back of the provider's quota",
-        "pairs",
-        "One `window = percent` in a line, by the names that are shown above or at Limits.",
-        example="five_hour = 10",
-    ),
-)
-
-
-def _address_fields(provider: str) -> tuple[Field, ...]:
-    parts = [f"providerSpecificData.{name}" for name in address_parts(provider)]
-    return tuple(field for name in parts for field in _ADDRESS if field.name == name)
-
-
-def new_groups(provider: str, *, is_refused: bool = False) -> tuple[Group, ...]:
-    """The form of a new connection: what this provider needs, and no other's fields. After a refusal the address
-    is open, because it is as likely to be wrong as the credential.
-    """
-    is_open = needs_address(provider) or provider in ON_YOUR_MACHINE or is_refused
-    return (
-        Group(
-            "Credential",
-            (
-                _NAME,
-                _KEY,
-                *_CREDENTIALS.get(provider, ()),
-                Field("storeAnyway", "Store it though its check fails", "switch"),
-            ),
-            is_open=True,
-        ),
-        Group("Address", _address_fields(provider), is_open=is_open),
-        Group("How it is used", _STEERING),
-        Group("Requests", _REQUESTS),
-    )
-
-
-CHANGE: Final = (
-    Group(
-        "What it is",
-        (
-            Field("name", "Name", most=200, is_required=True),
-            Field("displayName", "Shown as", most=200),
-            Field("apiKey", "A new API key", "secret", "Leave it empty to keep the current one."),
-        ),
-        is_open=True,
-    ),
-    Group("How it is used", _STEERING, is_open=True),
-    Group("Requests", _REQUESTS),
-    Group("Limits of the connection", _LIMITS),
-    Group("Quota", _QUOTA),
-    Group("Address", _ADDRESS),
-)
-USAGE_KEY: Final = (
-    Group(
-        "Key for its usage",
-        (
-            Field(
-                "usageKey",
-                "Administrator's key",
-                "secret",
-                "Sent to the provider's usage route only. Leave it empty to delete the current one.",
-            ),
-        ),
-    ),
-)
 # The built-in providers never change while the gateway runs.
 _built_in: dict[str, str] = {}
 
@@ -314,7 +153,7 @@ async def show_provider(visit: Visit) -> View:
         "quotaWindowThresholds": _shown_percents(connection),
         "providerSpecificData": {**specific, "refuses": shown_list(specific["refuses"])},
     }
-    groups = (*CHANGE[:-1], Group("Address", _address_fields(connection["provider"])))
+    groups = (*CHANGE[:-1], Group("Address", address_fields(connection["provider"])))
     form = make_form("change", groups, shown, visit.failure, **{SEEN: connection["updatedAt"]})
     fields = {
         "connection": connection,
@@ -369,8 +208,8 @@ async def create(visit: Visit, typed: FormFields) -> str:
     provider = visit.params["provider"]
     form_fields = [field for group in new_groups(provider) for field in group.fields]
     values = {name: value for name, value in read_values(form_fields, typed).items() if value}
-    if _REFUSES in values:
-        values[_REFUSES] = typed_list(values[_REFUSES])
+    if REFUSES in values:
+        values[REFUSES] = typed_list(values[REFUSES])
     store_anyway = values.pop("storeAnyway", False)
     values["isActive"] = "isActive" in typed
     if account := values.pop("serviceAccount", None):
@@ -397,10 +236,10 @@ async def change(visit: Visit, typed: FormFields) -> str:
     values = read_values(groups, typed)
     if values.get("quotaWindowThresholds") == _shown_percents(connection):
         del values["quotaWindowThresholds"]
-    if _REFUSES in values:
-        values[_REFUSES] = typed_list(values[_REFUSES])
-    if values.get(_DEPLOYMENTS) == (dig(connection, _DEPLOYMENTS) or {}):
-        del values[_DEPLOYMENTS]
+    if REFUSES in values:
+        values[REFUSES] = typed_list(values[REFUSES])
+    if values.get(DEPLOYMENTS) == (dig(connection, DEPLOYMENTS) or {}):
+        del values[DEPLOYMENTS]
     key = values.pop("apiKey", None)
     changed = changed_values(values, connection)
     if "quotaWindowThresholds" in changed:

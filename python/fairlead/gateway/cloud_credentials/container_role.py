@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 from fairlead.gateway.cloud_credentials.fixed_address import FixedAddress
 from fairlead.gateway.cloud_credentials.obtained import (
@@ -15,6 +14,7 @@ from fairlead.gateway.cloud_credentials.obtained import (
     json_object,
 )
 from fairlead.gateway.cloud_credentials.small_file import read_small
+from fairlead.net.url import split_url
 
 NAME: Final = "The container's credentials endpoint"
 _RELATIVE: Final = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
@@ -35,7 +35,7 @@ async def from_container(environment: Mapping[str, str]) -> Obtained:
         if not token.isascii() or not token.isprintable():
             raise NotObtained("The container's authorization token is not printable ASCII.")
         headers["authorization"] = token
-    parts = urlsplit(url)
+    parts = split_url(url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     service = FixedAddress(NAME, f"{parts.scheme}://{parts.netloc}")
     status, body, _ = await service.ask(target or "/", headers)
@@ -52,7 +52,10 @@ def _url(environment: Mapping[str, str]) -> str:
         return _USUAL + relative
     if not full:
         raise NotObtained(f"Neither {_RELATIVE} nor {_FULL} is set: this is no such container.")
-    parts = urlsplit(full)
+    try:
+        parts = split_url(full)
+    except ValueError:
+        raise NotObtained(f"{_FULL} is no URL.") from None
     if parts.scheme == "https" and parts.hostname:
         return full
     if parts.scheme == "http" and _is_plain(parts.hostname or ""):

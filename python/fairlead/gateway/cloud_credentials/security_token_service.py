@@ -105,5 +105,6 @@ def _obtained(text: str) -> Obtained:
 
 def _element(text: str, name: str) -> str | None:
     """The text of the first element of this name. Answers of STS have no attributes and no nested texts there."""
-    found = re.search(rf"<{name}>([^<]*)</{name}>", text)
-    return html.unescape(found[1]).strip() if found else None
+    _, begin, rest = text.partition(f"<{name}>")
+    value, end, _ = rest.partition(f"</{name}>")
+    return html.unescape(value).strip() if begin and end and "<" not in value else None

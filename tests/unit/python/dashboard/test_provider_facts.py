@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import fairlead
-from fairlead.dashboard.pages.providers import new_groups
+from fairlead.dashboard.connection_form import new_groups
 from fairlead.dashboard.provider_facts import (
     CLOUDS,
     KEY_PAGES,

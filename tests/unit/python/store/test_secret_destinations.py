@@ -50,6 +50,11 @@ DESTINATIONS: Final[dict[tuple[str, str], tuple[str, str, str]]] = {
         "test_a_sign_in_ends_where_it_was_begun",
     ),
     ("provider_usage", "key_sealed"): ("shipped", "", ""),
+    ("scrape_jobs", "secrets_sealed"): (
+        "address",
+        "python/scrape/test_page_options.py",
+        "test_headers_and_cookies_are_sent_to_the_page_and_never_to_another_origin",
+    ),
     ("search_providers", "key_sealed"): (
         "address",
         KEPT,

@@ -73,7 +73,8 @@ def test_many_processes_migrate_an_empty_database_at_once(postgresql: Postgresql
 
 def test_a_schema_older_than_the_base_is_refused_and_left_alone(database_url: str) -> None:
     with connect(database_url, "test") as raw:
-        raw.execute("UPDATE schema_version SET version = 7, name = 'older'")
+        raw.execute("DELETE FROM schema_version")
+        raw.execute("INSERT INTO schema_version (version, name) VALUES (7, 'older')")
         tables = raw.execute(COLUMNS.format(schema="fairlead")).fetchall()  # type: ignore[arg-type]
     base = read_migrations(STATE)[0].version
     with pytest.raises(OlderSchema, match=rf"schema 7,.* schema {base} and later.* empty data dir"):
