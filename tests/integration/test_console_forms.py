@@ -188,7 +188,9 @@ def newest_change(owner: httpx.Client) -> object:
     return next(
         each
         for each in entries
-        if each["method"] != "GET" and each["route"] != "/api/combos/simulate"
+        if each["method"] != "GET"
+        and each["route"] != "/api/combos/simulate"
+        and not (each["sent"] or {}).get("elsewhere")
     )
 
 

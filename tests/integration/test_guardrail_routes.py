@@ -25,7 +25,7 @@ from tests.support.upstream import completion, reply
 PAGE: Final = Path(__file__).parents[2] / "docs/how-to/use-guardrails.md"
 MAIL: Final = "ada@example.org"
 NO_MODEL: Final = re.compile(
-    r"/webhooks|/files|/uploads|/responses/\{id\}/cancel|/interactions/.*cancel|/batches/.*cancel|^POST /api/"
+    r"/webhooks|/files|/uploads|/responses/\{id\}/cancel|/interactions/.*cancel|/batches/.*cancel|^POST /(api|v2)/"
     r"|/web/fetch|/batches/delete-completed|/ollama/api/show|/videos/\{id\}/remix|/session-leases"
 )
 """What is managed, stopped or kept, and what asks models through the gateway's own: scraping, changes of videos."""

@@ -61,6 +61,7 @@ FILLINGS: Final[dict[tuple[str, str], dict[str, str]]] = {
     ("keys/new", "create"): {"name": "support"},
     ("keys/{key_id}", "change"): {"tags": "lab"},
     ("models/model", "price"): {"price.input": "3"},
+    ("models/model", "facts"): {"facts.userMost": "32"},
     ("models/model", "settings"): {"modelName": "Four o"},
     ("models/names", "alias"): {"alias": "smart", "model": "demo/echo"},
     ("models/names", "map"): {"pattern": "demo/small*", "comboId": LAST},
@@ -101,10 +102,6 @@ ELSEWHERE: Final[dict[tuple[str, str], str]] = {
     ("account/second-factor", "renew"): "test_the_second_factor_is_turned_on_and_off_on_a_page",
     ("account/second-factor", "disable"): "test_the_second_factor_is_turned_on_and_off_on_a_page",
     ("batches/{batch_id}", "cancel"): "test_a_file_is_uploaded_run_downloaded_and_deleted",
-    (
-        "cache",
-        "forget_misses",
-    ): "test_questions_that_were_nearly_answered_stand_as_text_and_are_forgotten",
     **dict.fromkeys(
         (("my-keys", act) for act in ("create", "revoke", "regenerate")),
         "test_a_member_makes_rotates_and_revokes_their_key_by_forms",

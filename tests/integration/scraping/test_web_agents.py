@@ -274,7 +274,7 @@ def test_bad_input_says_what_to_do(caller: httpx.Client, site: Site) -> None:
     for body, said in [
         ({"url": url}, "prompt"),
         ({"url": url, "prompt": "x" * 5001}, "prompt"),
-        ({"url": url, "prompt": "x", "maxSteps": 21}, "maxSteps"),
+        ({"url": url, "prompt": "x", "maxSteps": 0}, "maxSteps"),
         ({"url": url, "prompt": "x", "schema": {"type": "nonsense"}}, "schema"),
         ({"url": url, "prompt": "x"}, "scrapeModel"),
         ({"url": "http://169.254.169.254/", "prompt": "x", "model": "m"}, "private"),
