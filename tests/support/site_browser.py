@@ -46,7 +46,7 @@ class BrowserPages:
         else:
             self.send("<title>Closed</title><p>Members alone.", 401)
 
-    def page_parts(self, _: Any) -> None:
+    def page_shadows(self, _: Any) -> None:
         """Text in a shadow root, in one within another, and in a frame of the same origin."""
         self.send("""<!doctype html><title>Parts</title><main><h1>Parts</h1><p>In the page.</p><div id=host></div>
 <iframe src=/framed></iframe></main><script>

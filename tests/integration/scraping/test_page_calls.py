@@ -76,7 +76,7 @@ def test_a_browser_reads_shadow_roots_and_frames_of_the_same_origin(
 ) -> None:
     options = {"useBrowser": True, "extractorFormat": "text"}
     answer = expect(
-        caller.post("/api/scrape", json={"url": site.url("/parts"), "options": options}), 200
+        caller.post("/api/scrape", json={"url": site.url("/shadows"), "options": options}), 200
     )
     assert answer["content"].split("\n") == [
         "Parts",
