@@ -215,7 +215,9 @@ def tier_of(method: str, path: str) -> str | None:
     """Who may call a route; ``None`` if there is no such route."""
 
 def person_may(manages: bool, method: str, path: str) -> bool:
-    """Whether a person who signed in may call a route, as the relay decides it. The local command line manages."""
+    """Whether a person who signed in may call a route of people, as the relay decides it. The local command line
+    manages. Routes of models and of keys are not for people.
+    """
 
 def key_scopes() -> list[dict[str, Any]]:
     """The narrow scopes of keys: ``scope``, ``summary``, ``is_own`` (rows of the key alone), and ``routes`` as pairs of

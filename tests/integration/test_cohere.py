@@ -11,9 +11,9 @@ import pytest
 from google import genai
 
 from tests.support.clouds import connect
-from tests.support.processes import Gateway
+from tests.support.processes import Gateway, expect
 from tests.support.sdk_clients import anthropic_client, genai_client, openai_client
-from tests.support.upstream import Step, Upstream, event, reply, stream
+from tests.support.upstream import Step, Upstream, completion, event, reply, stream
 
 KEY = "cohere-key-canary"
 MODEL = "command-a-03-2025"
@@ -265,6 +265,21 @@ def test_an_error_of_cohere_is_told(
     with pytest.raises(openai.APIStatusError, match=message[:20]) as raised:
         openais.chat.completions.create(model=f"cohere/{MODEL}", messages=SAY)
     assert (raised.value.status_code, raised.value.code) == (status, code)
+
+
+def test_a_body_that_cohere_calls_invalid_goes_to_the_next_target(
+    up: Upstream, upstream: Upstream, gateway: Gateway, anthropics: anthropic.Anthropic
+) -> None:
+    """The gateway writes every body for Cohere, also for callers of the dialect in which its answers are read."""
+    lane = gateway.add_lane(upstream)
+    up.script(reply({"message": "invalid request: message must be at least 1 token"}, status=400))
+    upstream.script(reply(completion("from the next")))
+    combo = {"name": "behind-cohere", "models": [f"cohere/{MODEL}", lane.model]}
+    expect(gateway.admin.post("/api/combos", json=combo), 201)
+    answer = anthropics.messages.create(
+        model="combo/behind-cohere", max_tokens=9, messages=[{"role": "user", "content": "hello"}]
+    )
+    assert answer.content[0].text == "from the next"
 
 
 def test_what_cohere_cannot_say_is_refused_or_left_out(

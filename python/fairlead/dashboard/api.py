@@ -25,7 +25,6 @@ T = TypeVar("T")
 
 # A path with a name in it has as many forms as there are names.
 DECISIONS_KEPT: Final = 2048
-_TIERS_OF_PEOPLE: Final = frozenset({"public", "account", "session", "management", "admin"})
 
 # A few names for each set of rights.
 PAGE_CACHE_MAX: Final = 64
@@ -63,13 +62,10 @@ def may_call(principal: Principal, method: str, path: str) -> bool:
     """
     if principal.kind not in ("session", "local"):
         return False
-    return _may(principal.kind == "local" or "manage" in principal.scopes, method, path)
+    return _person_may(principal.kind == "local" or "manage" in principal.scopes, method, path)
 
 
-@lru_cache(maxsize=DECISIONS_KEPT)
-def _may(manages: bool, method: str, path: str) -> bool:
-    is_for_people = _core.tier_of(method, path) in _TIERS_OF_PEOPLE
-    return is_for_people and _core.person_may(manages, method, path)
+_person_may = lru_cache(maxsize=DECISIONS_KEPT)(_core.person_may)
 
 
 class PageCache:

@@ -143,22 +143,28 @@ def new_groups(provider: str, *, is_refused: bool = False) -> tuple[Group, ...]:
     )
 
 
-CHANGE: Final = (
-    Group(
-        "What it is",
-        (
-            Field("name", "Name", most=200, is_required=True),
-            Field("displayName", "Shown as", most=200),
-            Field("apiKey", "A new API key", "secret", "Leave it empty to keep the current one."),
+def change_groups(provider: str) -> tuple[Group, ...]:
+    """The form that changes a connection of this provider."""
+    return (
+        Group(
+            "What it is",
+            (
+                Field("name", "Name", most=200, is_required=True),
+                Field("displayName", "Shown as", most=200),
+                Field(
+                    "apiKey", "A new API key", "secret", "Leave it empty to keep the current one."
+                ),
+            ),
+            is_open=True,
         ),
-        is_open=True,
-    ),
-    Group("How it is used", _STEERING, is_open=True),
-    Group("Requests", _REQUESTS),
-    Group("Limits of the connection", _LIMITS),
-    Group("Quota", _QUOTA),
-    Group("Address", _ADDRESS),
-)
+        Group("How it is used", _STEERING, is_open=True),
+        Group("Requests", _REQUESTS),
+        Group("Limits of the connection", _LIMITS),
+        Group("Quota", _QUOTA),
+        Group("Address", address_fields(provider)),
+    )
+
+
 USAGE_KEY: Final = (
     Group(
         "Key for its usage",

@@ -51,14 +51,16 @@ pub(crate) fn tier_of(method: &str, path: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a person who signed in may call a route, as the relay decides it. The local command line manages.
+/// Whether a person who signed in may call a route of people, as the relay decides it. The local command line manages.
+/// Routes of models and of keys are not for people.
 #[pyfunction]
 pub(crate) fn person_may(manages: bool, method: &str, path: &str) -> bool {
     // Settings of the operator open routes to people without a session alone.
     static NO_SETTINGS: LazyLock<Snapshot> = LazyLock::new(Snapshot::default);
     let Match::Found { route, .. } = find(method, path) else { return false };
+    let is_for_people = !matches!(route.tier, Tier::Inference | Tier::Key | Tier::Delegated);
     let person = Principal::Session { user_id: "".into(), manages };
-    person.admit(route.tier, method == "GET", &NO_SETTINGS, true).is_ok()
+    is_for_people && person.admit(route.tier, method == "GET", &NO_SETTINGS, true).is_ok()
 }
 
 /// The error type of Anthropic's API for this HTTP status.

@@ -10,17 +10,15 @@ import orjson
 
 from fairlead.dashboard.api import Api, Refused
 from fairlead.dashboard.connection_form import (
-    CHANGE,
     DEPLOYMENTS,
     REFUSES,
     USAGE_KEY,
-    address_fields,
+    change_groups,
     new_groups,
 )
 from fairlead.dashboard.connection_state import connection_state_of
 from fairlead.dashboard.fact_fields import shown_list, typed_list
 from fairlead.dashboard.form import (
-    Group,
     changed_values,
     decimal_number,
     dig,
@@ -153,7 +151,7 @@ async def show_provider(visit: Visit) -> View:
         "quotaWindowThresholds": _shown_percents(connection),
         "providerSpecificData": {**specific, "refuses": shown_list(specific["refuses"])},
     }
-    groups = (*CHANGE[:-1], Group("Address", address_fields(connection["provider"])))
+    groups = change_groups(connection["provider"])
     form = make_form("change", groups, shown, visit.failure, **{SEEN: connection["updatedAt"]})
     fields = {
         "connection": connection,
@@ -232,8 +230,9 @@ async def change(visit: Visit, typed: FormFields) -> str:
     path = f"/api/providers/{visit.params['connection_id']}"
     connection = (await visit.api.get(path))["connection"]
     check_unchanged(connection, typed)
-    groups = [field for group in CHANGE for field in group.fields]
-    values = read_values(groups, typed)
+    groups = change_groups(connection["provider"])
+    form_fields = [field for group in groups for field in group.fields]
+    values = read_values(form_fields, typed)
     if values.get("quotaWindowThresholds") == _shown_percents(connection):
         del values["quotaWindowThresholds"]
     if REFUSES in values:

@@ -29,7 +29,7 @@ async def from_google_metadata(environment: Mapping[str, str]) -> Obtained:
     service = FixedAddress(NAME, f"http://{host}")
     status, body, headers = await service.ask(_PATH + _SCOPES, {_FLAVOR: "Google"})
     if headers.get(_FLAVOR) != "Google":
-        raise NotObtained(f"What answers there is not {NAME}.")
+        raise NotObtained(f"The server at {host} is not {NAME}.")
     if status != 200:
         raise NotObtained(f"{NAME} answered {status}.")
     return bearer_token(json_object(body, NAME), at_ms, NAME)

@@ -36,6 +36,18 @@ pub enum Protocol {
     VertexPredictEmbed,
 }
 
+impl Protocol {
+    /// Whether the gateway writes every conversation for it, because no caller's dialect has its form.
+    pub fn is_always_written(self) -> bool {
+        matches!(self, Self::BedrockConverse | Self::CohereChat)
+    }
+
+    /// Whether its streams are Amazon's frames and not events.
+    pub fn streams_frames(self) -> bool {
+        matches!(self, Self::BedrockInvoke | Self::BedrockConverse)
+    }
+}
+
 /// An API of the provider for some of its models.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ModelApi {

@@ -163,8 +163,7 @@ async fn send_over(
         request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
     }
     request.headers_mut().extend(proof.iter().cloned());
-    // Bedrock has its own framing of streams, and reads beta features in the body.
-    let is_bedrock = matches!(target.connection.protocol, Protocol::BedrockInvoke | Protocol::BedrockConverse);
+    // Bedrock reads beta features in the body.
     let is_messages = target.connection.dialect == Dialect::Anthropic
         && matches!(target.connection.protocol, Protocol::Own | Protocol::VertexRawPredict);
     if let Some(betas) = betas.filter(|_| is_messages) {
@@ -173,7 +172,7 @@ async fn send_over(
     if let Some(session) = session.filter(|_| target.connection.sends_session) {
         request.headers_mut().insert(SESSION, session.clone());
     }
-    if is_stream && !is_bedrock {
+    if is_stream && !target.connection.protocol.streams_frames() {
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     }
     trace::pass_on(request.headers_mut());

@@ -4,7 +4,7 @@ use crate::call::context::Call;
 use crate::route::choice::{Choice, MAX_LISTED_TARGETS};
 use crate::route::combos::{excluded, waits};
 use crate::upstream::failure::AttemptFailure;
-use fairlead_core::{ErrorKind, Outcome, Protocol, ProviderError, Retry};
+use fairlead_core::{ErrorKind, Outcome, ProviderError, Retry};
 use fairlead_dialect::RejectionReason;
 use serde_json::{json, Value};
 use std::fmt::Write as _;
@@ -34,8 +34,7 @@ pub fn blame_translation(call: &Call, at: usize, failed: &mut AttemptFailure) {
     let is_invalid = matches!(rejection.status.as_u16(), 400 | 422)
         && matches!(rejection.reason, RejectionReason::Parameter | RejectionReason::Request);
     let connection = &call.choice.targets[at].connection;
-    let is_written =
-        connection.dialect != call.settlement.admission.dialect || connection.protocol == Protocol::BedrockConverse;
+    let is_written = connection.dialect != call.settlement.admission.dialect || connection.protocol.is_always_written();
     if !is_invalid || !is_written {
         return;
     }

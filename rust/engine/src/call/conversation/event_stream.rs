@@ -27,7 +27,7 @@ use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::guardrail::Actions;
-use fairlead_core::{Dialect, Error, ErrorKind, Protocol, Retry};
+use fairlead_core::{Dialect, Error, ErrorKind, Retry};
 use fairlead_dialect::openai::reasoning::ReasoningCollector;
 use fairlead_dialect::openai::stream::{Closing, End, Outcome, StreamPiece};
 use fairlead_dialect::protocol::EventReader;
@@ -78,13 +78,14 @@ pub async fn begin(
     target: &Target,
     (translation, upstream_model): (&Translation, &str),
 ) -> Result<(Incoming, Option<Bytes>), Error> {
-    let has_frames = matches!(target.connection.protocol, Protocol::BedrockInvoke | Protocol::BedrockConverse);
+    let protocol = target.connection.protocol;
+    let has_frames = protocol.streams_frames();
     let is_stream = if has_frames { is_amazons_stream } else { is_event_stream };
     let content_type = response.headers().get(header::CONTENT_TYPE);
     if content_type.is_some_and(is_stream) {
         return Ok((response.into_body(), None));
     }
-    let is_rewritten = has_frames || target.connection.protocol == Protocol::CohereChat;
+    let is_rewritten = has_frames || protocol.is_always_written();
     let is_json = !is_rewritten && content_type.is_some_and(plain::is_json);
     let mut body = response.into_body();
     if is_json {
