@@ -16,22 +16,8 @@ from fairlead.cli.output import print_message, show_json, show_table
 app = typer.Typer(help="Facts about a model, and who states them.", no_args_is_help=True)
 
 _PATH: Final = "/api/provider-models"
-# Fields of the body. All others are members of `facts`.
-_FIELDS: Final = frozenset(
-    {
-        "apiType",
-        "capabilities",
-        "contextWindowOverride",
-        "facts",
-        "isHidden",
-        "maxOutputTokenOverride",
-        "modelName",
-        "refuses",
-        "supportedEndpoints",
-        "supportsVision",
-        "type",
-    }
-)
+# The fields that name the model.
+_NAMES: Final = frozenset({"provider", "modelId"})
 
 Model = Annotated[
     str,
@@ -82,12 +68,16 @@ def edit(
     as_json: Json = False,
 ) -> None:
     """Override facts of a model: `userMost=64 refuses='["seed"]'`. `null` restores the known value."""
+    # Imported when they are needed: they would slow `--help` down.
     from fairlead.cli.instance import Instance
+    from fairlead.gateway.models.fields import ModelFields
 
     provider, name = _parts(model)
     sent = fields_from(assignments, from_file)
-    facts = {field: value for field, value in sent.items() if field not in _FIELDS}
-    body = {field: value for field, value in sent.items() if field in _FIELDS}
+    # All other fields are members of `facts`.
+    own = {field.alias for field in ModelFields.model_fields.values()} - _NAMES
+    facts = {field: value for field, value in sent.items() if field not in own}
+    body = {field: value for field, value in sent.items() if field in own}
     if facts:
         body["facts"] = {**(body.get("facts") or {}), **facts}
     with Instance(url, data_dir) as instance:
