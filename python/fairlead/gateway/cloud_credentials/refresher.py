@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Self
 
 import structlog
 
@@ -25,13 +25,10 @@ from fairlead.gateway.cloud_credentials.table import (
 from fairlead.gateway.outbound.table import proxy_for
 from fairlead.gateway.providers.credentials import open_credentials
 from fairlead.gateway.providers.table import find_connection
-from fairlead.gateway.sign_in.refresher import pause_ms
 from fairlead.moment import now_ms
+from fairlead.store.due_rows import Turns, pause_ms, run_when_due
 from fairlead.store.file import Connection
 from fairlead.store.services import BackgroundTask, Services
-
-AT_ONCE: Final = 8
-LONGEST_SLEEP_S: Final = 30.0
 
 log = structlog.get_logger("fairlead.gateway")
 
@@ -41,8 +38,7 @@ class CredentialRefresher:
     """One for the process, for the task and for connections that were just made."""
 
     services: Services
-    _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _turns: Turns = field(default_factory=Turns)
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -60,13 +56,13 @@ class CredentialRefresher:
         """Obtains one credential now, if it is due; a failure is stored with the connection. When it returns, a
         credential that the task obtained meanwhile is in use as well.
         """
-        async with self._slots, self._turn(connection_id):
+        async with self._turns.slots, self._turns.of(connection_id):
             row = await self.services.state.read(lambda con: find_obtained(con, connection_id))
             if row is not None and row.next_at_ms is not None and row.next_at_ms <= now_ms():
                 await self._try(row)
 
     async def _refresh(self, due: ObtainedCredential) -> None:
-        async with self._slots, self._turn(due.connection_id):
+        async with self._turns.slots, self._turns.of(due.connection_id):
             now = await self.services.state.read(lambda con: find_obtained(con, due.connection_id))
             if now == due:
                 await self._try(due)
@@ -114,29 +110,9 @@ class CredentialRefresher:
             lambda con: store_not_obtained(con, row, reason, next_at_ms)
         )
 
-    def _turn(self, connection_id: str) -> asyncio.Lock:
-        free = [each for each, lock in self._turns.items() if not lock.locked()]
-        for each in free[:-1000]:
-            del self._turns[each]
-        return self._turns.setdefault(connection_id, asyncio.Lock())
-
 
 async def _watch(services: Services) -> None:
-    refresher, changed = CredentialRefresher.of(services), services.state.watch()
-    try:
-        while True:
-            changed.clear()
-            await refresher.refresh_due()
-            due_ms = await services.state.read(next_due_ms)
-            sleep_s = LONGEST_SLEEP_S
-            if due_ms is not None:
-                sleep_s = max(0.25, min(sleep_s, (due_ms - now_ms()) / 1000))
-            # Not `wait_for`, which drops a cancellation that comes together with the change.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(sleep_s):
-                    await changed.wait()
-    finally:
-        services.state.unwatch(changed)
+    await run_when_due(services.state, CredentialRefresher.of(services).refresh_due, next_due_ms)
 
 
 TASKS = (BackgroundTask("gateway.cloud-credentials", _watch),)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -31,14 +30,11 @@ from fairlead.gateway.sign_in.table import (
     note_asking,
 )
 from fairlead.moment import now_ms
+from fairlead.store.due_rows import Turns, pause_ms, run_when_due
 from fairlead.store.file import Connection
 from fairlead.store.seal_purposes import refresh_token_of
 from fairlead.store.services import BackgroundTask, Services
 
-AT_ONCE: Final = 8
-PAUSE_FIRST_MS: Final = 5_000
-PAUSE_MAX_MS: Final = 900_000
-LONGEST_SLEEP_S: Final = 30.0
 STORE_AGAIN_S: Final = 1.0
 # RFC 6749, section 5.2: the grant is invalid, expired or revoked. No later try can help.
 OVER: Final = "invalid_grant"
@@ -54,8 +50,7 @@ class Refresher:
     services: Services
     unwritten: dict[str, tuple[SignIn, Tokens]] = field(default_factory=dict)
     """New tokens that the database has not taken yet, by connection."""
-    _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _turns: Turns = field(default_factory=Turns)
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -82,12 +77,12 @@ class Refresher:
         """Refreshes one token now; why that failed, or None. One refresh of a connection at a time: whoever
         comes meanwhile has the first one's result.
         """
-        async with self._turn(connection_id):
+        async with self._turns.of(connection_id):
             sign_in = await self.services.state.read(lambda con: find_sign_in(con, connection_id))
             return "gone" if sign_in is None else await self._refresh(sign_in)
 
     async def _refresh_in_turn(self, due: SignIn) -> None:
-        async with self._slots, self._turn(due.connection_id):
+        async with self._turns.slots, self._turns.of(due.connection_id):
             now = await self.services.state.read(lambda con: find_sign_in(con, due.connection_id))
             if now != due:
                 return
@@ -165,39 +160,15 @@ class Refresher:
         await store(lambda con: store_failure(con, sign_in, failure))
         return reason
 
-    def _turn(self, connection_id: str) -> asyncio.Lock:
-        free = [each for each, lock in self._turns.items() if not lock.locked()]
-        for each in free[:-1000]:
-            del self._turns[each]
-        return self._turns.setdefault(connection_id, asyncio.Lock())
-
-
-def pause_ms(failures: int) -> int:
-    """How long to wait after so many failures before this one: doubled each time, and spread by a fifth, so
-    that many sign-ins do not come back at once.
-    """
-    pause: int = min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** min(failures, 20))
-    return round(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret is made of it
-
 
 async def _watch(services: Services) -> None:
-    refresher, changed = Refresher.of(services), services.state.watch()
-    try:
-        while True:
-            changed.clear()
-            await refresher.refresh_due()
-            due_ms = await services.state.read(next_due_ms)
-            sleep_s = LONGEST_SLEEP_S
-            if due_ms is not None:
-                sleep_s = max(0.25, min(sleep_s, (due_ms - now_ms()) / 1000))
-            if refresher.unwritten:
-                sleep_s = STORE_AGAIN_S
-            # Not `wait_for`, which drops a cancellation that comes together with the change.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(sleep_s):
-                    await changed.wait()
-    finally:
-        services.state.unwatch(changed)
+    refresher = Refresher.of(services)
+    await run_when_due(
+        services.state,
+        refresher.refresh_due,
+        next_due_ms,
+        lambda: STORE_AGAIN_S if refresher.unwritten else None,
+    )
 
 
 TASKS = (BackgroundTask("gateway.sign-ins", _watch),)

@@ -15,9 +15,10 @@ from fairlead.gateway.resilience.table import (
     put_persisted_state,
     read_persisted_states,
 )
-from fairlead.gateway.sign_in.refresher import LOST, PAUSE_MAX_MS, TASKS, Refresher, pause_ms
+from fairlead.gateway.sign_in.refresher import LOST, TASKS, Refresher
 from fairlead.gateway.sign_in.table import SignIn, due_sign_ins, find_sign_in, put_sign_in
 from fairlead.moment import now_ms
+from fairlead.store.due_rows import PAUSE_MAX_MS, pause_ms
 from fairlead.store.file import Connection
 from fairlead.store.seal_purposes import refresh_token_of
 from tests.support.management import Management
