@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import re
 
+from fairlead.net.hop_headers import HOP_HEADERS
+
 MAX_HEADERS = 32
 MASK = "***"
 
 _NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?")
 
-# Headers that belong to one hop, frame the message, or name the body's encoding: they are fairlead's
-# to send.
-_RESERVED = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
+# The body is JSON that fairlead writes.
+_RESERVED = HOP_HEADERS | {"content-type"}
 _INTERNAL_PREFIXES = ("x-fairlead-", "x-gateway-", ":")
 
 

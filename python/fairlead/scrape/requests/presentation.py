@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
 
+from fairlead.net.hop_headers import HOP_HEADERS
 from fairlead.scrape.requests.fields import RequestBody, Selector
 
 ENTRIES_MAX: Final = 20
@@ -17,25 +18,6 @@ TAGS_MAX: Final = 20
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 _COOKIE: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*")
-FORBIDDEN_HEADERS: Final = frozenset(
-    {
-        "host",
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "content-length",
-        "content-encoding",
-        "accept-encoding",
-        "expect",
-    }
-)
-"""Headers of the connection, and those that decide how the body is read."""
 
 
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
@@ -43,7 +25,7 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
             _refuse("headers has a name with characters that names of headers do not have.")
-        if name.lower() in FORBIDDEN_HEADERS:
+        if name.lower() in HOP_HEADERS:
             _refuse(f"headers must not have {name.lower()}.")
         if not _VALUE.fullmatch(value):
             _refuse(f"The header {name} has characters that headers do not have.")

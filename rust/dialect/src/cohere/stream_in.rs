@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 
 use super::usage::UsageIn;
-use super::whole::{CallIn, FunctionIn};
+use super::whole::{BlockIn, CallIn, FunctionIn};
 use super::{message_id, stop_reason};
 use crate::answer_context::AnswerContext;
 use crate::protocol::{push_error, DeltaKind, EmptyBlock, MessageEvents};
@@ -70,14 +70,6 @@ enum ContentIn<'a> {
     #[serde(borrow)]
     Block(BlockIn<'a>),
     Empty(serde::de::IgnoredAny),
-}
-
-#[derive(Deserialize)]
-struct BlockIn<'a> {
-    #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    thinking: Option<Cow<'a, str>>,
 }
 
 /// One call at its start, its arguments later; an empty list at the start of a message.

@@ -45,11 +45,11 @@ struct ContentIn<'a> {
 }
 
 #[derive(Deserialize)]
-struct BlockIn<'a> {
+pub(super) struct BlockIn<'a> {
     #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
+    pub(super) text: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    thinking: Option<Cow<'a, str>>,
+    pub(super) thinking: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
