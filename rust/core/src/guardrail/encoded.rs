@@ -1,5 +1,6 @@
 //! Text that is sent as base64: documents of plain text, and data URLs.
 
+use super::body::lossy;
 use super::text::judge_text;
 use super::{merge, Actions, Findings};
 use base64::alphabet::STANDARD;
@@ -95,7 +96,7 @@ pub(super) fn judge_encoded(value: &str, actions: Actions, findings: &mut Findin
         return None;
     }
     let bytes = decoded(data)?;
-    let judged = judge_text(&String::from_utf8_lossy(&bytes), actions);
+    let judged = judge_text(&lossy(&bytes), actions);
     merge(findings, judged.findings);
     let redacted = judged.redacted?;
     let comma = if is_url { "," } else { "" };

@@ -5,6 +5,9 @@ use regex::Regex;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+/// Below this length, filling a table of all bytes costs more than it saves.
+const SHORT_TEXT_BYTES: usize = 256;
+
 /// A set of ASCII characters, and of the first bytes of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Characters {
@@ -31,12 +34,20 @@ impl Characters {
 
     /// The set of the characters in a text.
     pub(super) fn of(text: &str) -> Self {
-        // Two halves, because a shift of 64 bits is one instruction.
-        let mut halves = [0_u64; 4];
-        for byte in text.bytes() {
-            halves[usize::from(byte >> 6)] |= 1 << (byte & 63);
+        // Words of 64 bits, because a shift of them is one instruction.
+        let mut words = [0_u64; 4];
+        let add = |byte: u8| words[usize::from(byte >> 6)] |= 1 << (byte & 63);
+        if text.len() < SHORT_TEXT_BYTES {
+            text.bytes().for_each(add);
+        } else {
+            // Each `|=` waits for the one before it. Stores of a constant do not, so a long text is read into a table first.
+            let mut is_present = [false; 256];
+            for byte in text.bytes() {
+                is_present[usize::from(byte)] = true;
+            }
+            (0..=u8::MAX).filter(|byte| is_present[usize::from(*byte)]).for_each(add);
         }
-        Self { ascii: u128::from(halves[0]) | u128::from(halves[1]) << 64, leads: halves[3] }
+        Self { ascii: u128::from(words[0]) | u128::from(words[1]) << 64, leads: words[3] }
     }
 
     /// Whether one of these ASCII characters is in the set.
@@ -184,5 +195,15 @@ mod tests {
         for (text, is_there) in [("0", true), ("9", true), ("/", false), (":", false), ("", false)] {
             assert_eq!(Characters::of(text).has_any(Characters::DIGITS), is_there, "{text}");
         }
+    }
+
+    #[test]
+    fn a_long_text_has_the_same_characters_as_its_parts() {
+        let text = (0_u8..0x7f).map(char::from).chain("\u{e9}\u{2028}\u{1f600}".chars()).collect::<String>();
+        for (at, character) in text.char_indices() {
+            let part = &text[at..at + character.len_utf8()];
+            assert_eq!(Characters::of(&part.repeat(SHORT_TEXT_BYTES)), Characters::of(part), "{character:?}");
+        }
+        assert_eq!(Characters::of(&text.repeat(SHORT_TEXT_BYTES)), Characters::of(&text));
     }
 }

@@ -4,7 +4,7 @@
 //! An event is the JSON data of one stream event. Events that carry pieces of texts are distinguished from events with
 //! complete texts, which are judged like a plain answer and hold nothing back.
 
-use super::body::{cuts, judged, read, splice, write};
+use super::body::{cuts, judged, lossy, read, splice, write};
 use super::event::{Event, Ids, Key, Kind};
 use super::streamed_text::StreamedText;
 use super::walk::{TextKind, MIN_FINDING_BYTES};
@@ -108,7 +108,7 @@ impl StreamGuard {
             let changes = cuts(data, self.actions, &mut self.findings);
             return (!changes.is_empty()).then(|| splice(data, &changes));
         }
-        let text = String::from_utf8_lossy(data);
+        let text = lossy(data);
         judged(&text, TextKind::Value, self.actions, &mut self.findings).map(String::into_bytes)
     }
 
