@@ -254,6 +254,10 @@ def test_a_call_of_a_function_is_streamed(callers: Callable[..., GenaiCaller], m
     assert (call.id, set(call.arguments)) == (start.step.id, {"city"})
 
 
+# What docs/how-to/grow.md says of several nodes.
+@pytest.mark.one_node(
+    reason="a background response is streamed while it lasts by the node that works on it"
+)
 def test_a_stream_is_resumed_after_an_event(
     callers: Callable[..., GenaiCaller], model: str
 ) -> None:
