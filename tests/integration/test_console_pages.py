@@ -461,8 +461,6 @@ def test_pictures_for_the_documentation(
                 tab.page.get_by_role("dialog").wait_for()
             if name == "console-playground":
                 ask_two_models(tab.page)
-            if name == "console-cache":
-                tab.page.locator(".misses").scroll_into_view_if_needed()
             if tab.page.locator(".live").count():
                 sync_api.expect(tab.page.locator(".live")).to_have_text("Live")
             tab.page.screenshot(path=folder / f"{name}.png")
