@@ -53,7 +53,7 @@ async def show(visit: Visit) -> View:
 
 
 async def forget(visit: Visit, typed: FormFields) -> str:
-    """Forgets one answer."""
+    """Deletes one stored answer."""
     await visit.api.send(
         "DELETE", "/api/cache/entries", query={"signature": typed.get("signature") or "none"}
     )
@@ -67,7 +67,7 @@ async def confirm_clear(visit: Visit, _typed: FormFields) -> Question:
         f"{cache['totalEntries']:,} cached answers, in memory and on disk.",
         "Equal requests go to providers again, and cost again.",
     ]
-    return Question("Delete every cached answer?", goes, "Forget them", f"/dashboard{PLACE}")
+    return Question("Delete every cached answer?", goes, "Delete them", f"/dashboard{PLACE}")
 
 
 async def confirm_forget_chosen(visit: Visit, typed: FormFields) -> Question:
@@ -86,11 +86,11 @@ async def confirm_forget_chosen(visit: Visit, typed: FormFields) -> Question:
         "Equal requests go to providers again, and cost again.",
     ]
     back = f"/dashboard{PLACE}?{urlencode(chosen)}"
-    return Question("Delete the matching answers?", goes, "Forget them", back)
+    return Question("Delete the matching answers?", goes, "Delete them", back)
 
 
 async def forget_chosen(visit: Visit, typed: FormFields) -> str:
-    """Forgets every answer that fits the filter."""
+    """Deletes every stored answer that matches the filter."""
     await visit.api.send("DELETE", "/api/cache/entries", query=_chosen(typed))
     return PLACE
 

@@ -57,7 +57,7 @@ async def show(visit: Visit) -> View:
 
 
 async def reset(visit: Visit, typed: FormFields) -> str:
-    """Forgets the failures of one connection, of one provider, or of all."""
+    """Resets the failures of one connection, of one provider, or of all."""
     await visit.api.send("POST", "/api/resilience/reset", _target_of(typed))
     return PLACE
 
@@ -69,7 +69,7 @@ async def confirm_reset_all(_visit: Visit, _typed: FormFields) -> Question:
         "Every provider's open circuit.",
         "The cooldown of every model. Models that still fail go into cooldown again.",
     ]
-    return Question("Reset circuit breakers?", goes, "Forget them", f"/dashboard{PLACE}")
+    return Question("Reset circuit breakers?", goes, "Reset them", f"/dashboard{PLACE}")
 
 
 async def wake(visit: Visit, typed: FormFields) -> str:

@@ -234,7 +234,7 @@ async def confirm_forget(visit: Visit, _typed: FormFields) -> Question:
         f"The overrides for {visit.query.get('id', '')}; the provider's values apply again.",
         "A model that was added here is in no list any more.",
     ]
-    return Question("Delete the overrides?", goes, "Forget it", f"/dashboard{_page_url(visit)}")
+    return Question("Delete the overrides?", goes, "Delete them", f"/dashboard{_page_url(visit)}")
 
 
 async def forget(visit: Visit, _typed: FormFields) -> str:

@@ -31,7 +31,11 @@ PHRASES = {
     "aults on purpose": "Fault injection",
     "What else it opens": "Permissions",
     "Models that rest": "Models in cooldown",
-    "Forget all failures": "Reset circuit breakers",
+    "Forget": "Delete",
+    "Given again": "Hits",
+    "that fit<": "that match<",
+    "Nothing is kept": "No stored answers",
+    "They are kept": "I saved the codes",
     "Beside it": "Second model",
     "Your words": "Prompt",
     "Take it back": "Remove",
@@ -54,7 +58,19 @@ PHRASES = {
     "is told by mail": "No mail is sent",
 }
 # Whole labels, which are words of ordinary sentences too.
-LABELS = ("May", "Of (UTC)", "Room", "Over", "Speaks", "Rests", "Asked", "needed", "Go on")
+LABELS = (
+    "Goes",
+    "Kept",
+    "May",
+    "Of (UTC)",
+    "Room",
+    "Over",
+    "Speaks",
+    "Rests",
+    "Asked",
+    "needed",
+    "Go on",
+)
 
 
 def texts() -> dict[str, str]:
