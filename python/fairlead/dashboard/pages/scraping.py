@@ -34,6 +34,15 @@ HEALTHS: Final = {"healthy": "good", "degraded": "warn"}
 URL: Final = Field(
     "url", "Address", is_required=True, most=2048, example="https://example.org/page"
 )
+# The choices of the form, and the values of `useBrowser`; without a value the setting `scrapeBrowser` decides.
+BROWSER_USES: Final[dict[str, bool | None]] = {"setting": None, "always": True, "never": False}
+BROWSER: Final = Field(
+    "useBrowser",
+    "Render in a browser",
+    "choice",
+    "For pages that scripts make.",
+    options=(("setting", "as the settings say"), ("always", "always"), ("never", "never")),
+)
 TRY: Final = (
     URL,
     Field(
@@ -43,8 +52,8 @@ TRY: Final = (
         options=(("markdown", "markdown"), ("text", "text"), ("html", "HTML")),
     ),
     Field("onlyMainContent", "Main content only", "switch", "Without menus and footers."),
-    Field("useBrowser", "In a browser", "switch", "For pages that scripts make."),
-    Field("skipCache", "Read anew", "switch", "Past the cache of pages."),
+    BROWSER,
+    Field("skipCache", "Skip the cache", "switch", "Read the page again."),
 )
 CRAWL: Final = (
     URL,
@@ -56,7 +65,7 @@ CRAWL: Final = (
     Field("excludePaths", "Never paths like", "lines", "One pattern in a line."),
     Field("crawlEntireDomain", "The whole host", "switch", "Not only pages below the address."),
     Field("allowSubdomains", "Subdomains too", "switch"),
-    Field("useBrowser", "In a browser", "switch", "For pages that scripts make."),
+    BROWSER,
 )
 
 
@@ -68,13 +77,20 @@ async def show(visit: Visit) -> View:
 async def attempt(visit: Visit, typed: FormFields) -> View:
     """Reads one page now."""
     api = await required_key(visit, ENDPOINT, typed)
-    values = read_values(TRY, typed)
+    values = read_options(TRY, typed)
     url = values.pop("url")
     with _by_field(TRY):
         document = await api.send("POST", "/api/scrape", {"url": url, "options": values})
     visit = replace(visit, failure=Failure("", "", None, typed))
     view = await _try_view(visit, document)
     return replace(view, fields={**view.fields, "failure": None})
+
+
+def read_options(fields: tuple[Field, ...], typed: FormFields) -> dict[str, Any]:
+    """The values of the form by the names of the API; `useBrowser` only if the person chose one."""
+    values = read_values(fields, typed)
+    use = BROWSER_USES[values.pop("useBrowser", "setting")]
+    return values if use is None else {**values, "useBrowser": use}
 
 
 async def show_crawls(visit: Visit) -> View:
@@ -99,8 +115,8 @@ async def show_new_crawl(visit: Visit) -> View:
 async def crawl(visit: Visit, typed: FormFields) -> str:
     """Starts the crawl."""
     api = await required_key(visit, ENDPOINT, typed)
-    values = read_values(CRAWL, typed)
-    body = {name: value for name, value in values.items() if value not in (None, [], False)}
+    values = read_options(CRAWL, typed)
+    body = {name: value for name, value in values.items() if value not in (None, [])}
     with _by_field(CRAWL):
         made = await api.send("POST", "/api/crawl", body)
     return f"{PLACE}/crawls/{made['id']}?{KEY}={quote(api.key_id)}"
