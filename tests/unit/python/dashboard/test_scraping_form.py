@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairlead.dashboard.api import Refused
+from fairlead.dashboard.form import Field
+from fairlead.dashboard.page import FormFields
 from fairlead.dashboard.pages.scraping import CRAWL, TRY, read_options
 
 URL = "https://example.org/"
@@ -21,7 +23,9 @@ URL = "https://example.org/"
     ],
     ids=["absent", "setting", "always", "never"],
 )
-def test_the_setting_decides_unless_the_person_does(fields, typed, sent) -> None:
+def test_the_setting_decides_unless_the_person_does(
+    fields: tuple[Field, ...], typed: FormFields, sent: bool | None
+) -> None:
     options = read_options(fields, {"url": URL, **typed})
     assert options.get("useBrowser") is sent
     assert ("useBrowser" in options) is (sent is not None)
