@@ -2,6 +2,7 @@
 
 use super::encoded::judge_encoded;
 use super::escapes::unescaped;
+use super::lossy::lossy;
 use super::number::integer_of;
 use super::streamed_text::StreamedText;
 use super::text::judge_text;
@@ -98,12 +99,6 @@ pub(super) fn read(raw: &[u8]) -> Option<Cow<'_, str>> {
     }
     let read = serde_json::from_slice::<String>(raw).unwrap_or_else(|_| unescaped(&lossy(raw)));
     Some(Cow::Owned(read))
-}
-
-/// Reads bytes as [`String::from_utf8_lossy`] does, which reads valid text several times more slowly than
-/// [`str::from_utf8`].
-pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 pub(super) fn write(text: String) -> String {

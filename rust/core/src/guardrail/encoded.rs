@@ -1,6 +1,6 @@
 //! Text that is sent as base64: documents of plain text, and data URLs.
 
-use super::body::lossy;
+use super::lossy::lossy;
 use super::text::judge_text;
 use super::{merge, Actions, Findings};
 use base64::alphabet::STANDARD;

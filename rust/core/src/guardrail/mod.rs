@@ -11,8 +11,8 @@
 //!
 //! The findings are defined in `personal`, `injection` and `credential`, as lists of `patterns`. `prefix` recognizes
 //! the beginning of a finding, so that streamed text can be held back. `disguise` reads characters that only look
-//! different, `number` numbers, `escapes` decodes JSON strings, `encoded` reads text in base64, and `event` finds the texts
-//! of one stream event. `mask` removes findings from data that is stored for people, and `transcript` assembles a stream
+//! different, `number` numbers, `escapes` decodes JSON strings, `encoded` reads text in base64, `lossy` bytes that may not
+//! be UTF-8, and `event` finds the texts of one stream event. `mask` removes findings from data that is stored for people, and `transcript` assembles a stream
 //! for them.
 
 mod body;
@@ -22,6 +22,7 @@ mod encoded;
 mod escapes;
 mod event;
 mod injection;
+mod lossy;
 mod mask;
 mod names;
 mod number;

@@ -4,8 +4,9 @@
 //! An event is the JSON data of one stream event. Events that carry pieces of texts are distinguished from events with
 //! complete texts, which are judged like a plain answer and hold nothing back.
 
-use super::body::{cuts, judged, lossy, read, splice, write};
+use super::body::{cuts, judged, read, splice, write};
 use super::event::{Event, Ids, Key, Kind};
+use super::lossy::lossy;
 use super::streamed_text::StreamedText;
 use super::walk::{TextKind, MIN_FINDING_BYTES};
 use super::{Actions, Findings};
