@@ -3,6 +3,7 @@
 //! finding at the end of its last text is masked as well.
 
 use super::body::{read, write};
+use super::lossy::lossy;
 use super::number::integer_of;
 use super::streamed_text::StreamedText;
 use super::text::judge_text;
@@ -113,7 +114,7 @@ fn bare(raw: &[u8], is_secret: bool, is_last: bool) -> Cow<'_, [u8]> {
         return Cow::Owned([HIDDEN, blanks].concat());
     }
     let number = integer_of(token).filter(|_| !is_last);
-    let text = number.map_or_else(|| String::from_utf8_lossy(token), Cow::Owned);
+    let text = number.map_or_else(|| lossy(token), Cow::Owned);
     let shown = mask_text(&text, is_last && blanks.is_empty());
     if shown == text {
         return Cow::Borrowed(raw);
@@ -127,7 +128,7 @@ fn bare(raw: &[u8], is_secret: bool, is_last: bool) -> Cow<'_, [u8]> {
 fn string(raw: &[u8], depth: usize) -> Cow<'_, [u8]> {
     let Some(text) = read(raw) else { return Cow::Borrowed(raw) };
     let nested = (depth < MAX_NESTED && is_json(&text)).then(|| masked(text.as_bytes(), depth + 1));
-    let inner = nested.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let inner = nested.map(|bytes| lossy(&bytes).into_owned());
     let judged = judge_text(inner.as_deref().unwrap_or(&text), MASKING).redacted;
     match judged.or(inner).filter(|shown| **shown != *text) {
         Some(shown) => Cow::Owned(write(shown).into_bytes()),
@@ -152,7 +153,7 @@ fn cut_string(raw: &[u8], is_secret: bool, depth: usize) -> Vec<u8> {
     let text = read(&quoted).unwrap_or_default();
     // Cut-off JSON inside the string may also have members with names of secrets.
     let nested = depth < MAX_NESTED && text.trim_start().starts_with(['{', '[']);
-    let inner = nested.then(|| String::from_utf8_lossy(&masked(text.as_bytes(), depth + 1)).into_owned());
+    let inner = nested.then(|| lossy(&masked(text.as_bytes(), depth + 1)).into_owned());
     let mut shown = write(mask_text(inner.as_deref().unwrap_or(&text), true)).into_bytes();
     shown.pop();
     shown

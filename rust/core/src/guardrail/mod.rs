@@ -11,9 +11,9 @@
 //!
 //! The findings are defined in `personal`, `injection` and `credential`, as lists of `patterns`. `prefix` recognizes
 //! the beginning of a finding, so that streamed text can be held back. `disguise` reads characters that only look
-//! different, `number` numbers, `escapes` decodes JSON strings, `encoded` reads text in base64, `lossy` bytes that may not
-//! be UTF-8, and `event` finds the texts of one stream event. `mask` removes findings from data that is stored for people, and `transcript` assembles a stream
-//! for them.
+//! different, `number` numbers, `escapes` decodes JSON strings, `encoded` reads text in base64, `lossy` reads bytes that
+//! may not be UTF-8, and `event` finds the texts of one stream event. `mask` removes findings from data that is stored
+//! for people, and `transcript` assembles a stream for them.
 
 mod body;
 mod credential;
@@ -32,6 +32,8 @@ mod prefix;
 mod scan;
 mod siblings;
 mod stream;
+#[cfg(test)]
+mod stream_event_tests;
 #[cfg(test)]
 mod stream_tests;
 mod streamed_text;
